@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pgheadroom.forms import read
-from pgheadroom.lab.record import FRAME, SecondsSeries
+from pgheadroom.forms import read, unframed
+from pgheadroom.lab.record import SecondsSeries
 from pgheadroom.lab.result import ExperimentResult
 from pgheadroom.outcome import KEYS
 from pgheadroom.predict import PredictedCell, Prediction
@@ -31,7 +31,7 @@ def of(form: Form | views.Result) -> views.Result:
         return form
     kinds: dict[str, type[Proof | Prediction]] = {"proof": Proof, "prediction": Prediction}
     if (kind := kinds.get(str(form.get("kind")))) is not None:
-        own = {name: value for name, value in form.items() if name not in FRAME}
+        own = unframed(form)
         return read(kind, own, exact=True)
     return read(ExperimentResult, {**_LEAST, **_LEAST_LISTS, **form}, exact=True)
 

@@ -25,8 +25,7 @@ from accuracy_reasons import reason_for
 from pgheadroom.accuracy import BOUNDS, Figure
 from pgheadroom.errors import TwinError
 from pgheadroom.files import write_atomically
-from pgheadroom.forms import read
-from pgheadroom.lab.record import FRAME
+from pgheadroom.forms import read, unframed
 from pgheadroom.outcome import SHARES, middle
 from pgheadroom.profile import read_profile
 from pgheadroom.prove import Proof, ProofCell, prove
@@ -157,7 +156,7 @@ def _read(folder: Path) -> Iterator[tuple[tuple[str, str], Proof | Refusal]]:
         paths = folder.glob(f"{run.name}-[0-9]*.json")
         found = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
         for proof in sorted(found, key=lambda item: PgVersion.parse(item["server"]), reverse=True):
-            own = {name: value for name, value in proof.items() if name not in FRAME}
+            own = unframed(proof)
             if proof["kind"] == "refusal":
                 yield (run.name, proof["server"]), Refusal(**own)
             else:

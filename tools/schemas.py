@@ -13,95 +13,51 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pgheadroom import page_life
-from pgheadroom.advise import advice
+from pgheadroom.advise.advice import Advice
 from pgheadroom.forms import json_schema
-from pgheadroom.lab import design, environment_form, record, result
-from pgheadroom.layout import values as layout
-from pgheadroom.migration import answer as migration
-from pgheadroom.plan import record as applied
-from pgheadroom.plan import values as plan
-from pgheadroom.predict import values as prediction
+from pgheadroom.lab.design import Request
+from pgheadroom.lab.environment_form import Environment
+from pgheadroom.lab.record import SecondsSeries, TrialSample
+from pgheadroom.lab.result import ExperimentResult
+from pgheadroom.layout.values import Layout
+from pgheadroom.migration.answer import MigrationCheck
+from pgheadroom.page_life import PageLife
+from pgheadroom.plan.record import AppliedRecord
+from pgheadroom.plan.values import Plan
+from pgheadroom.predict.values import Prediction
 from pgheadroom.profile.model import ProfileFile
-from pgheadroom.prove import SCHEMA_VERSION as PROOF_VERSION
 from pgheadroom.prove import Proof
-from pgheadroom.verify import values as verification
-from pgheadroom.wal import names as wal_names
-from pgheadroom.wal import values as wal
-from pgheadroom.wal import what_if_values
+from pgheadroom.verify.values import Verification
+from pgheadroom.wal.names import Names
+from pgheadroom.wal.values import WalStats
+from pgheadroom.wal.what_if_values import WhatIf
 
 FOLDER = Path(__file__).parents[1] / "docs" / "schema"
 
 
 def schemas() -> Mapping[str, dict[str, Any]]:
     """Each file's schema, by its name."""
-    plan_frame = _frame("plan", plan.SCHEMA_VERSION) | {"digest": {"type": "string"}}
+    text = {"type": "string"}
     return {
         "profile": json_schema(ProfileFile, title="Profile", nulls=False),
-        "prediction": json_schema(
-            prediction.Prediction,
-            title="Prediction",
-            frame=_frame("prediction", prediction.SCHEMA_VERSION),
-        ),
-        "lab-request": _lab(design.Request, "Request of the laboratory", "lab_request"),
-        "lab-environment": _lab(
-            environment_form.Environment, "Environment of a run", "lab_environment"
-        ),
-        "lab-sample": json_schema(record.TrialSample, title="Sample, a line of samples.jsonl"),
-        "lab-series": _lab(record.SecondsSeries, "Series of a window", "series"),
-        "lab-result": _lab(result.ExperimentResult, "Result of an experiment", "experiment"),
-        "page-life": json_schema(
-            page_life.PageLife,
-            title="What happened to a page",
-            frame=_frame("page-life", page_life.SCHEMA_VERSION) | {"server": {"type": "string"}},
-        ),
-        "proof": json_schema(Proof, title="Proof", frame=_frame("proof", PROOF_VERSION)),
-        "advice": json_schema(
-            advice.Advice, title="Advice", frame=_frame("advice", advice.SCHEMA_VERSION)
-        ),
-        "plan": json_schema(plan.Plan, title="Plan", frame=plan_frame),
-        "applied": json_schema(
-            applied.AppliedRecord,
-            title="Applied record",
-            frame=_frame("applied", applied.SCHEMA_VERSION),
-        ),
-        "verification": json_schema(
-            verification.Verification,
-            title="Verification",
-            frame=_frame("verification", verification.SCHEMA_VERSION),
-        ),
-        "migration-check": json_schema(
-            migration.MigrationCheck,
-            title="Check of a migration",
-            frame=_frame("migration_check", migration.SCHEMA_VERSION),
-        ),
-        "layout": json_schema(
-            layout.Layout, title="Layout", frame=_frame("layout", layout.SCHEMA_VERSION)
-        ),
-        "wal-stats": json_schema(
-            wal.WalStats,
-            title="WAL by relation and cause",
-            frame=_frame("wal_stats", wal.SCHEMA_VERSION),
-        ),
-        "wal-what-if": json_schema(
-            what_if_values.WhatIf,
-            title="WAL under other settings",
-            frame=_frame("wal_what_if", what_if_values.SCHEMA_VERSION),
-        ),
-        "wal-names": json_schema(
-            wal_names.Names,
-            title="Names of relations",
-            frame=_frame("wal_names", wal_names.SCHEMA_VERSION),
-        ),
+        "prediction": json_schema(Prediction, title="Prediction"),
+        "lab-request": json_schema(Request, title="Request of the laboratory"),
+        "lab-environment": json_schema(Environment, title="Environment of a run"),
+        "lab-sample": json_schema(TrialSample, title="Sample, a line of samples.jsonl"),
+        "lab-series": json_schema(SecondsSeries, title="Series of a window"),
+        "lab-result": json_schema(ExperimentResult, title="Result of an experiment"),
+        "page-life": json_schema(PageLife, title="What happened to a page", frame={"server": text}),
+        "proof": json_schema(Proof, title="Proof"),
+        "advice": json_schema(Advice, title="Advice"),
+        "plan": json_schema(Plan, title="Plan", frame={"digest": text}),
+        "applied": json_schema(AppliedRecord, title="Applied record"),
+        "verification": json_schema(Verification, title="Verification"),
+        "migration-check": json_schema(MigrationCheck, title="Check of a migration"),
+        "layout": json_schema(Layout, title="Layout"),
+        "wal-stats": json_schema(WalStats, title="WAL by relation and cause"),
+        "wal-what-if": json_schema(WhatIf, title="WAL under other settings"),
+        "wal-names": json_schema(Names, title="Names of relations"),
     }
-
-
-def _lab(form: Any, title: str, kind: str) -> dict[str, Any]:
-    return json_schema(form, title=title, frame=_frame(kind, design.SCHEMA_VERSION))
-
-
-def _frame(kind: str, version: int) -> dict[str, Any]:
-    return {"schema_version": {"const": version}, "kind": {"const": kind}}
 
 
 def main() -> int:

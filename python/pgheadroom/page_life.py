@@ -12,13 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from pgheadroom.forms import Kept, Stored, in_file, kept, read, write
+from pgheadroom.forms import Filed, Kept, Stored, in_file, kept, read
 
 PAGE_BYTES = 8192
 HEADER_BYTES = 24  # SizeOfPageHeaderData, src/include/storage/bufpage.h
 _MOST_NAMED = 8  # line pointers named in a sentence before it says how many more; arbitrary
 
-SCHEMA_VERSION = 1
 """Of the JSON form."""
 
 Words = tuple[str, ...]
@@ -126,7 +125,7 @@ def _told(events: Sequence[Event]) -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PageLife:
+class PageLife(Filed):
     """
     What happened to a page during a run.
 
@@ -139,6 +138,8 @@ class PageLife:
         events: The first is the page as it was when the run began. If some were left out, they
             were between the first `first_count` and the rest.
     """
+
+    KIND = "page-life"
 
     table: str
     block: int
@@ -220,11 +221,6 @@ def read_life(text: str, table: str) -> PageLife:
         left_out=told.left_out,
         prune_below_bytes=told.prune_below_bytes,
     )
-
-
-def to_json(life: PageLife) -> dict[str, Any]:
-    """The file's form."""
-    return {"schema_version": SCHEMA_VERSION, "kind": "page-life", **write(life)}
 
 
 def _event(told: _ToldEvent) -> Event:

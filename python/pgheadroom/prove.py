@@ -17,7 +17,7 @@ import pgheadroom
 from pgheadroom.accuracy import Figure, ProofAnswer, beyond, error, figures
 from pgheadroom.defaults import SEEDS_DEFAULT
 from pgheadroom.errors import InputError
-from pgheadroom.forms import in_file, write
+from pgheadroom.forms import Filed, in_file
 from pgheadroom.outcome import KEYS, Outcome, outcome_of
 from pgheadroom.play import Played, play
 from pgheadroom.play.events import Event
@@ -32,8 +32,6 @@ from pgheadroom.progress import Progress
 from pgheadroom.servers import find_programs, is_connection
 from pgheadroom.tabular import Row, Tabular, columns, even
 from pgheadroom.types import Version
-
-SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +61,7 @@ class ProofCell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proof(Tabular):
+class Proof(Tabular, Filed):
     """
     A profile as a server and the twin played it.
 
@@ -71,6 +69,8 @@ class Proof(Tabular):
     path, what the twin approximated, and what it was told of the server's run; `warnings` are to be
     read first. `answer` is None in files from before it was kept (`answered` has it of these too).
     """
+
+    KIND = "proof"
 
     tool_version: str = pgheadroom.__version__
     server: Version
@@ -88,10 +88,6 @@ class Proof(Tabular):
     def beyond(self) -> list[tuple[Fillfactor, Figure]]:
         """The figures that miss by more than the bounds allow, with their cell."""
         return [(cell.fillfactor, figure) for cell in self.cells for figure in cell.beyond]
-
-    def to_json(self) -> dict[str, Any]:
-        """The file's form."""
-        return {"schema_version": SCHEMA_VERSION, "kind": "proof", **write(self)}
 
     def rows(self) -> list[Row]:
         """One row a cell, table and figure; `table` is None for all together."""

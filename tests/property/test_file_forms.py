@@ -18,7 +18,7 @@ from pgheadroom.advise.advice import Advice
 from pgheadroom.forms import FieldError, read, write
 from pgheadroom.lab.design import Request
 from pgheadroom.lab.environment_form import Environment
-from pgheadroom.lab.record import SecondsSeries, TrialSample, framed
+from pgheadroom.lab.record import SecondsSeries, TrialSample
 from pgheadroom.lab.result import ExperimentResult
 from pgheadroom.layout import Layout
 from pgheadroom.migration.answer import MigrationCheck
@@ -187,7 +187,7 @@ TOLD = st.fixed_dictionaries(
 @given(TOLD, st.data())
 def test_page_lives(told: Json, data: st.DataObject) -> None:
     """The file says what the twin told, in its own names; what is incomplete is refused."""
-    file = json.loads(json.dumps(page_life.to_json(page_life.read_life(json.dumps(told), "t"))))
+    file = json.loads(json.dumps(page_life.read_life(json.dumps(told), "t").to_json()))
     assert VALID["page-life"].is_valid(file | {"server": "18.4"})
     for event, said in zip(told["events"], file["events"], strict=True):
         page, there = event["page"], said.pop("page")
@@ -249,7 +249,7 @@ def test_forms_that_keep_their_file(name: str, data: st.DataObject) -> None:
     said = asdict(data.draw(values_of(KEPT[name])))
     file = json.loads(json.dumps(said | {"of a later version": data.draw(ANYTHING)}))
     value: Any = read(KEPT[name], file)
-    framed_file = json.loads(json.dumps(framed(KINDS[name], value)))
+    framed_file = json.loads(json.dumps(value.to_json()))
     assert framed_file == {"schema_version": 1, "kind": KINDS[name], **file}
     assert VALID[name].is_valid(framed_file)
     assert read(KEPT[name], json.loads(json.dumps(write(value)))) == value

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from pgheadroom.lab.design import Trial
-from pgheadroom.lab.record import framed
 from pgheadroom.lab.series import log_events, of_window, per_second
 from pgheadroom.servers.pgbench import TransactionLog
 
@@ -106,7 +105,7 @@ def test_a_window_without_a_sampler_has_a_series_and_its_steadiness(
     found, said = of_window(
         _server(tmp_path), trial, log, start_s=START_S, end_s=START_S + 80, window_s=80
     )
-    form = framed("series", found)
+    form = found.to_json()
     assert len(said) == notes
     assert (form["kind"], form["cell"], form["repetition"]) == ("series", {"clients": 2}, 3)
     assert form["arm"] == "control"

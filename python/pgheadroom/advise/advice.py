@@ -12,12 +12,9 @@ from typing import Any, Literal, Self
 
 from pgheadroom.advise.cold_updates import IndexFinding
 from pgheadroom.advise.table_advice import Remark, TableAdvice
-from pgheadroom.forms import in_file, read, write
+from pgheadroom.forms import Filed, in_file, read, unframed
 from pgheadroom.tabular import Row, Tabular, columns, even
 
-SCHEMA_VERSION = 1
-
-FRAME = ("schema_version", "kind")
 """Keys of the file beside the advice's own."""
 
 
@@ -114,7 +111,7 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Advice(Tabular):
+class Advice(Tabular, Filed):
     """
     All tables, ranked by gain.
 
@@ -122,6 +119,8 @@ class Advice(Tabular):
     held: no fillfactor helps then). `partitioned` sums up the partitions of each parent. `indexes`
     are those that end HOT, of all tables, by the WAL that they cost.
     """
+
+    KIND = "advice"
 
     tool_version: str
     observation: Observation
@@ -133,10 +132,6 @@ class Advice(Tabular):
     tables: tuple[TableAdvice, ...]
     partitioned: tuple[Partitions, ...]
     assumed: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """The file's form."""
-        return {"schema_version": SCHEMA_VERSION, "kind": "advice", **write(self)}
 
     def rows(self) -> list[Row]:
         """One row a table: the verdict, what was measured, and the long run now and as advised."""
@@ -155,8 +150,7 @@ class Advice(Tabular):
         Raises:
             InputError: It is no advice, or a field is not as it must be.
         """
-        rest = {key: value for key, value in data.items() if key not in FRAME}
-        return read(cls, rest, at="advice", exact=True)
+        return read(cls, unframed(data), at="advice", exact=True)
 
 
 def _row(table: TableAdvice) -> Row:

@@ -40,7 +40,6 @@ def show_page_life(
     Raises:
         InputError: As `predict_page`; or a form that a life does not have.
     """
-    from pgheadroom.page_life import to_json
     from pgheadroom.predict.page import predict_page
     from pgheadroom.report import text
     from pgheadroom.report.page_life import text as life_text
@@ -55,7 +54,7 @@ def show_page_life(
         page = life_html.render(watched.life, command=command, server=str(watched.server))
         output.write(page, html)
     if form is Format.JSON:
-        content = text.as_json({**to_json(watched.life), "server": str(watched.server)})
+        content = text.as_json({**watched.life.to_json(), "server": str(watched.server)})
     else:
         width = shutil.get_terminal_size((_FILE_WIDTH, 24)).columns if to is None else _FILE_WIDTH
         unicode = to is not None or _shows_unicode()

@@ -14,6 +14,7 @@ are not checked again, and pydantic is loaded with the first file.
 
 from __future__ import annotations
 
+from pgheadroom.forms.filed import FRAME, Filed, unframed
 from pgheadroom.forms.foreign import FieldError, brief, encodable, fail, keepable
 from pgheadroom.forms.form import defaults, expected_of, json_schema, read
 from pgheadroom.forms.kept import kept
@@ -30,9 +31,11 @@ from pgheadroom.forms.marks import (
 from pgheadroom.forms.writing import Kept, changed, write
 
 __all__ = [
+    "FRAME",
     "Earlier",
     "Expected",
     "FieldError",
+    "Filed",
     "Kept",
     "Limits",
     "Names",
@@ -50,5 +53,6 @@ __all__ = [
     "keepable",
     "kept",
     "read",
+    "unframed",
     "write",
 ]

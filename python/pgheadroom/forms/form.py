@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pgheadroom.forms.filed import Filed
 from pgheadroom.forms.foreign import keepable
 from pgheadroom.forms.kept import reader
 from pgheadroom.forms.marks import Node, file_name
@@ -76,7 +77,7 @@ def json_schema(
         kind: A frozen dataclass.
         title: Of the file.
         nulls: As for `read`.
-        frame: Schemas of what stands in the file beside the value's fields, by name.
+        frame: Schemas of what else stands in the file before the value's fields, by name.
     """
     from pydantic.json_schema import GenerateJsonSchema  # noqa: PLC0415 - see above
 
@@ -84,6 +85,9 @@ def json_schema(
     if "$ref" in made:  # a value that holds others of its kind
         made |= made["$defs"].pop(made.pop("$ref").rpartition("/")[2])
     around = dict(frame or {})
+    if issubclass(kind, Filed):
+        said = {"schema_version": kind.VERSION, "kind": kind.KIND}
+        around = {name: {"const": value} for name, value in said.items()} | around
     made["properties"] = around | made["properties"]
     made["required"] = [*around, *made.get("required", ())]
     return {"$schema": GenerateJsonSchema.schema_dialect, **made, "title": title}

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pgheadroom.forms import Filed
 from pgheadroom.lab import budget
-from pgheadroom.lab.design import Request
-from pgheadroom.lab.record import Record, framed, read_form
+from pgheadroom.lab.design import SCHEMA_VERSION, Request
+from pgheadroom.lab.record import Record, read_form
 from pgheadroom.stats import PRECISION_FRAC
 
 FILE = "conduct.json"
@@ -28,8 +29,11 @@ class Conduct:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Written:
+class _Written(Filed):
     """The file."""
+
+    KIND = "lab_conduct"
+    VERSION = SCHEMA_VERSION
 
     repetitions: str
     ended: bool = True
@@ -50,7 +54,7 @@ def read(record: Record, request: Request) -> Conduct:
         if _blocks(record) <= request.repetitions:
             return Conduct()
         return Conduct(ended=False, repetitions=so_far(record, request))
-    found = read_form(path, _Written, kind="lab_conduct")
+    found = read_form(path, _Written)
     return Conduct(
         ended=found.ended,
         # What was written before the first further block does not know of those that followed.
@@ -73,7 +77,7 @@ def write(record: Record, said: str, *, ended: bool = True, warnings: Sequence[s
         DiskFull: No room.
     """
     found = _Written(repetitions=said, ended=ended, warnings=tuple(warnings))
-    record.write(FILE, framed("lab_conduct", found))
+    record.write(FILE, found.to_json())
 
 
 def so_far(record: Record, request: Request) -> str:

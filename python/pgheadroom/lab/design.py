@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pgheadroom.errors import InputError, ParameterError
-from pgheadroom.forms import Expected, FieldError, Text, between, in_file, read, write
+from pgheadroom.forms import Expected, FieldError, Filed, Text, between, in_file, read, unframed
 from pgheadroom.ranges import parse_range
 
 Value = str | int
@@ -167,12 +167,15 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(Filed):
     """
     What was asked: everything that determines the plan of a run.
 
     `server` is for the record: a version, a folder, or a connection without its password.
     """
+
+    KIND = "lab_request"
+    VERSION = SCHEMA_VERSION
 
     experiment: str
     server: str
@@ -190,10 +193,6 @@ class Request:
             for combination in itertools.product(*self.levels.values())
         ]
 
-    def to_json(self) -> dict[str, Any]:
-        """Form of `request.json`; two requests with equal form are the same run."""
-        return {"schema_version": SCHEMA_VERSION, "kind": "lab_request", **write(self)}
-
     @classmethod
     def from_json(cls, form: Mapping[str, Any]) -> Request:
         """
@@ -202,9 +201,8 @@ class Request:
         Raises:
             InputError: A field is missing or of another type, or there are too many trials.
         """
-        rest = {name: item for name, item in form.items() if name not in ("schema_version", "kind")}
         try:
-            made = read(cls, rest)
+            made = read(cls, unframed(form))
             cells = math.prod(map(len, made.levels.values()))
             if cells * made.repetitions > _TRIALS_MAX:
                 text = f"found {cells} cells {made.repetitions} times, expected at most"

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pgheadroom.forms import Kept, Text, changed, in_file, kept, read
-from pgheadroom.lab.result import FRAME, Surroundings
+from pgheadroom.forms import Filed, Kept, Text, changed, in_file, kept, read, unframed
+from pgheadroom.lab.design import SCHEMA_VERSION
+from pgheadroom.lab.result import Surroundings
 
 AT_DEFAULT = "default"
 """Stands among the values that vary for a trial that leaves a setting at the server's default."""
@@ -51,7 +52,7 @@ class Machine:
 
 
 @kept
-class Environment(Kept):
+class Environment(Kept, Filed):
     """
     Where a run took place: `environment.json`, with all that it says besides.
 
@@ -59,6 +60,9 @@ class Environment(Kept):
     other setting. `merged_from` and `merged_machines` have the command and the machine of each
     record that this one was made of.
     """
+
+    KIND = "lab_environment"
+    VERSION = SCHEMA_VERSION
 
     server: Text
     command: str | None = None
@@ -103,8 +107,8 @@ class Environment(Kept):
 
     def surroundings(self) -> Surroundings:
         """The same as a result has it, which says server and command elsewhere."""
-        elsewhere = (*FRAME, "command", "server")
-        kept = {name: value for name, value in self.items() if name not in elsewhere}
+        elsewhere = ("command", "server")
+        kept = {name: value for name, value in unframed(self).items() if name not in elsewhere}
         return read(Surroundings, kept, exact=True)
 
     def hardware(self) -> dict[str, str | int | None]:

@@ -26,13 +26,13 @@ from typing import Any, Self, TypeVar
 
 from pgheadroom.errors import InputError, LabError
 from pgheadroom.files import file_error, write_atomically
-from pgheadroom.forms import FieldError, Kept, in_file, kept, read, write
+from pgheadroom.forms import FieldError, Filed, Kept, in_file, kept, read, unframed, write
 from pgheadroom.input_file import exists, load_json, read_bytes, read_text
 from pgheadroom.lab.design import SCHEMA_VERSION, Level, Request
 from pgheadroom.lab.environment_form import Environment
-from pgheadroom.lab.result import FRAME, ExperimentResult
+from pgheadroom.lab.result import ExperimentResult
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Filed)
 
 _FILE_BYTES_MAX = 1024**3  # years of samples; arbitrary
 
@@ -80,12 +80,15 @@ Column = tuple[float | None, ...]
 
 
 @kept
-class SecondsSeries(Kept):
+class SecondsSeries(Kept, Filed):
     """
     A window second by second: `series/*.json`; what was not sampled is None.
 
     A second without a transaction has tps 0 and no latencies.
     """
+
+    KIND = "series"
+    VERSION = SCHEMA_VERSION
 
     cell: Mapping[str, Level]
     repetition: int
@@ -98,11 +101,6 @@ class SecondsSeries(Kept):
     heap_bytes: Column | None = field(default=None, metadata=in_file(unless_none=True))
     index_bytes: Column | None = field(default=None, metadata=in_file(unless_none=True))
     events: tuple[LogEvent, ...] = ()
-
-
-def framed(kind: str, value: object) -> dict[str, Any]:
-    """One of our JSON files, out of the value that it holds."""
-    return {"schema_version": SCHEMA_VERSION, "kind": kind, **write(value)}
 
 
 def to_json_text(value: Mapping[str, Any]) -> str:
@@ -146,17 +144,17 @@ def read_json(path: Path, *, kind: str, required: Sequence[str] = ()) -> dict[st
     return dict(value)
 
 
-def read_form(path: Path, form: type[T], *, kind: str) -> T:
+def read_form(path: Path, form: type[T]) -> T:
     """
     Read one of our JSON files as the value that it holds.
 
     Raises:
         InputError: As `read_json`, or a field is not as it must be.
     """
-    data = read_json(path, kind=kind)
+    data = read_json(path, kind=form.KIND)
     try:
         if not issubclass(form, Kept):  # which keeps the frame too
-            data = {name: value for name, value in data.items() if name not in FRAME}
+            data = unframed(data)
         return read(form, data, exact=True)
     except FieldError as error:
         raise InputError(
@@ -283,22 +281,21 @@ class Record:
 
     def write_environment(self, environment: Environment) -> Path:
         """Write `environment.json`; what it was read with besides stays in it."""
-        frame = {"schema_version": SCHEMA_VERSION, "kind": "lab_environment"}
-        return self.write("environment.json", frame | write(environment))
+        return self.write("environment.json", environment.to_json())
 
     def read_environment(self) -> Environment | None:
         """The environment of the run, None before the first trial."""
         path = self.folder / "environment.json"
-        return read_form(path, Environment, kind="lab_environment") if path.exists() else None
+        return read_form(path, Environment) if path.exists() else None
 
     def read_result(self) -> ExperimentResult:
         """The result; raises InputError for a run without one."""
-        return read_form(self.folder / "result.json", ExperimentResult, kind="experiment")
+        return read_form(self.folder / "result.json", ExperimentResult)
 
     def read_series(self) -> list[SecondsSeries]:
         """All per-second series, in the order of their file names."""
         paths = sorted((self.folder / "series").glob("*.json"))
-        return [read_form(path, SecondsSeries, kind="series") for path in paths]
+        return [read_form(path, SecondsSeries) for path in paths]
 
 
 def _read_samples(path: Path) -> tuple[list[TrialSample], int]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from pgheadroom.forms import Expected, Kept, Text, in_file, kept, write
+from pgheadroom.forms import Expected, Filed, Kept, Text, in_file, kept
 from pgheadroom.lab.design import SCHEMA_VERSION, Factor, Level, Measure
 from pgheadroom.types import Interval
 
@@ -28,8 +28,6 @@ Plain = Annotated[
 """A level of a factor."""
 Figure = str | float | None
 """What stands in a table of a document: a number, a text, or nothing."""
-FRAME = ("schema_version", "kind")
-KIND = "experiment"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,12 +106,15 @@ class Surroundings(Kept):
 
 
 @kept
-class ExperimentResult(Kept):
+class ExperimentResult(Kept, Filed):
     """
     What a run of an experiment gave: `result.json`.
 
     `presentation` is how it is shown, a form of its own that `Presentation` reads.
     """
+
+    KIND = "experiment"
+    VERSION = SCHEMA_VERSION
 
     tool_version: str | None = None
     name: Text
@@ -141,7 +142,3 @@ class ExperimentResult(Kept):
     environment: Surroundings = field(default_factory=Surroundings)
     series: tuple[SeriesFile, ...] = ()
     presentation: Mapping[str, Any] | None = field(default=None, metadata=in_file(unless_none=True))
-
-    def to_json(self) -> dict[str, Any]:
-        """The file's form."""
-        return {"schema_version": SCHEMA_VERSION, "kind": KIND, **write(self)}

@@ -25,7 +25,7 @@ from pgheadroom.lab.environment_form import Environment, joined
 from pgheadroom.lab.experiment import Experiment
 from pgheadroom.lab.experiments import get
 from pgheadroom.lab.place import OwnPlace, Place
-from pgheadroom.lab.record import Record, TrialSample, framed
+from pgheadroom.lab.record import Record, TrialSample
 from pgheadroom.lab.result import ExperimentResult, SeriesFile, Surroundings, levels_of
 from pgheadroom.lab.several_places import SeveralPlaces
 from pgheadroom.progress import RunState
@@ -278,7 +278,7 @@ class _Player:
             elif (both := joined(known, outcome.environment)) != known:
                 self._record.write_environment(both)
         if outcome.series is not None:
-            self._record.write(f"series/{trial.id}.json", framed("series", outcome.series))
+            self._record.write(f"series/{trial.id}.json", outcome.series.to_json())
         return TrialSample(
             trial=trial.id,
             cell=dict(trial.cell),

@@ -8,11 +8,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pgheadroom.forms import in_file, write
+from pgheadroom.forms import Filed, in_file
 from pgheadroom.sources.columns import ColumnAccess
 from pgheadroom.tabular import Row, Tabular
-
-SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +132,7 @@ class TableLayout:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout(Tabular):
+class Layout(Tabular, Filed):
     """
     Tables laid out.
 
@@ -142,15 +140,13 @@ class Layout(Tabular):
     profile.
     """
 
+    KIND = "layout"
+
     tool_version: str
     assumed: Mapping[str, str]
     tables: tuple[TableLayout, ...]
     access: ColumnAccess | None = field(default=None, metadata=in_file(unless_none=True))
     server: str | None = field(default=None, metadata=in_file(unless_none=True))
-
-    def to_json(self) -> dict[str, Any]:
-        """The file's form."""
-        return {"schema_version": SCHEMA_VERSION, "kind": "layout", **write(self)}
 
     def rows(self) -> list[Row]:
         """One row a column of each table."""

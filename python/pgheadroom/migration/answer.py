@@ -5,13 +5,11 @@ What a check of a migration answers: by table what becomes of HOT and what state
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from pgheadroom.forms import write
+from pgheadroom.forms import Filed
 from pgheadroom.migration.shape import Note
 from pgheadroom.outcome import Value
-
-SCHEMA_VERSION = 1
 
 CheckVerdict = Literal["loses HOT", "gains HOT", "as before", "not judged"]
 Evidence = Literal["predicted", "estimated", "by rule", "measured"]
@@ -172,7 +170,7 @@ class TableCheck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MigrationCheck:
+class MigrationCheck(Filed):
     """
     What a migration would do.
 
@@ -189,6 +187,8 @@ class MigrationCheck:
         tables: Those that it changes, what loses HOT first.
         notes: What concerns no table of the profile, or several.
     """
+
+    KIND = "migration_check"
 
     tool_version: str
     server: str
@@ -211,7 +211,3 @@ class MigrationCheck:
     def waiting(self) -> int:
         """How many big tables' writers have to wait."""
         return sum(any(work.is_over for work in table.work) for table in self.tables)
-
-    def to_json(self) -> dict[str, Any]:
-        """The file's form."""
-        return {"schema_version": SCHEMA_VERSION, "kind": "migration_check", **write(self)}

@@ -17,7 +17,7 @@ from typing import Any
 from pgheadroom.errors import InputError
 from pgheadroom.input_file import read_text
 from pgheadroom.plan.steps import check_plan
-from pgheadroom.plan.values import SCHEMA_VERSION, Plan
+from pgheadroom.plan.values import Plan
 from pgheadroom.quoting import printable_json
 
 _FILE_BYTES_MAX = 256 * 1024**2  # thousands of tables give some tens of MB; arbitrary
@@ -45,10 +45,10 @@ def read_plan(path: Path) -> Plan:
             be, another digest, or a statement that the plan's own fields do not make.
     """
     data = read_object(path, "a plan of `pgheadroom advise --plan`")
-    if data.get("kind") != "plan" or data.get("schema_version") != SCHEMA_VERSION:
-        older = data.get("kind") == "plan" and data.get("schema_version") == 1
+    if data.get("kind") != Plan.KIND or data.get("schema_version") != Plan.VERSION:
+        older = data.get("kind") == Plan.KIND and data.get("schema_version") == 1
         raise InputError(
-            f"{path}: found {said_kind(data)}; expected a plan of version {SCHEMA_VERSION}, as "
+            f"{path}: found {said_kind(data)}; expected a plan of version {Plan.VERSION}, as "
             "`pgheadroom advise --plan` writes it"
             + (
                 ". Version 1 has no digest, so nobody can tell whether it was changed: make the "

@@ -15,17 +15,15 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pgheadroom
 from pgheadroom.errors import InputError
 from pgheadroom.files import write_atomically
-from pgheadroom.forms import read, write
+from pgheadroom.forms import Filed, read, unframed
 from pgheadroom.plan.reading import digest, read_object, said_kind
 from pgheadroom.plan.values import Plan, Target
 from pgheadroom.quoting import printable_json
-
-SCHEMA_VERSION = 2
 
 State = Literal["pending", "running", "done", "failed", "undoing", "undone", "yours"]
 
@@ -84,8 +82,12 @@ class StepRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AppliedRecord:
+class AppliedRecord(Filed):
     """All steps of a plan; `plan_sha256` says of which, `connection` who did it, no password."""
+
+    KIND = "applied"
+    VERSION = 2
+    ADDED = False
 
     tool_version: str
     plan_sha256: str
@@ -102,10 +104,6 @@ class AppliedRecord:
         steps = list(self.steps)
         steps[step.number - 1] = step
         return replace(self, steps=tuple(steps))
-
-    def to_json(self) -> dict[str, Any]:
-        """The file's form."""
-        return {"schema_version": SCHEMA_VERSION, "kind": "applied", **write(self, added=False)}
 
 
 def record_path(plan_path: Path) -> Path:
@@ -134,13 +132,15 @@ def read_record(path: Path, plan: Plan) -> AppliedRecord | None:
     if not path.exists():
         return None
     data = read_object(path, "the record of an earlier `pgheadroom apply`")
-    if data.get("kind") != "applied" or data.get("schema_version") != SCHEMA_VERSION:
+    if (
+        data.get("kind") != AppliedRecord.KIND
+        or data.get("schema_version") != AppliedRecord.VERSION
+    ):
         raise InputError(
             f"{path}: found {said_kind(data)}; expected the record of `pgheadroom apply`, "
-            f"version {SCHEMA_VERSION}: move it away if it is something else"
+            f"version {AppliedRecord.VERSION}: move it away if it is something else"
         )
-    rest = {key: value for key, value in data.items() if key not in ("schema_version", "kind")}
-    record = read(AppliedRecord, rest, at=str(path))
+    record = read(AppliedRecord, unframed(data), at=str(path))
     if record.plan_sha256 != digest(plan):
         raise InputError(
             f"{path} is the record of another plan: expected that of this one. Move the record "

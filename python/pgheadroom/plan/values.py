@@ -15,14 +15,11 @@ from typing import Any, Literal
 from pgheadroom.advise.advice import StatedPolicy
 from pgheadroom.advise.foreseen import Point, Transition
 from pgheadroom.advise.knobs import Fit
-from pgheadroom.forms import in_file, read, write
+from pgheadroom.forms import Filed, in_file, read, unframed
 from pgheadroom.plan.measured import MeasuredInterval
 from pgheadroom.quoting import shown_identifier
 from pgheadroom.types import Interval, PgVersion
 
-SCHEMA_VERSION = 2
-
-FRAME = ("schema_version", "kind", "digest")
 """Keys of the file beside the plan's own."""
 
 HIDDEN = "hidden"
@@ -242,7 +239,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Filed):
     """
     Statements in order, for one database.
 
@@ -260,6 +257,10 @@ class Plan:
         profile: What was observed of the tables that were simulated, as a profile has it, from
             which `verify` foresees again what has become of a table that grows; None without one.
     """
+
+    KIND = "plan"
+    VERSION = 2
+    ADDED = False
 
     tool_version: str
     created_at: str
@@ -279,10 +280,6 @@ class Plan:
         changed = {step.table.oid: step.forecast for step in self.steps}
         return (*changed.values(), *self.kept)
 
-    def to_json(self) -> dict[str, Any]:
-        """The file's form."""
-        return {"schema_version": SCHEMA_VERSION, "kind": "plan", **write(self, added=False)}
-
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Plan:
         """
@@ -291,5 +288,5 @@ class Plan:
         Raises:
             InputError: It is no plan of this version, or a field is not as it must be.
         """
-        rest = {key: value for key, value in data.items() if key not in FRAME}
+        rest = {name: value for name, value in unframed(data).items() if name != "digest"}
         return read(cls, rest, at="plan")

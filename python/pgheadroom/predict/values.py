@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import pgheadroom
-from pgheadroom.forms import in_file, write
+from pgheadroom.forms import Filed, in_file
 from pgheadroom.outcome import KEYS, Outcome
 from pgheadroom.predict.answer import CurveAnswer, Setting, answer_of
 from pgheadroom.predict.clock import ByItself
@@ -23,8 +23,6 @@ from pgheadroom.predict.series import InColumns
 from pgheadroom.predict.variants import UNCHANGED, Difference
 from pgheadroom.tabular import Row, Tabular, columns, even
 from pgheadroom.types import Version
-
-SCHEMA_VERSION = 1
 
 WHERE_ANY = in_file(unless_none=True)
 
@@ -69,7 +67,7 @@ class PredictedCell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prediction(Tabular):
+class Prediction(Tabular, Filed):
     """
     A curve over fillfactors, or one cell.
 
@@ -81,6 +79,8 @@ class Prediction(Tabular):
     before it was kept (`answered` has it of these too).
     """
 
+    KIND = "prediction"
+
     tool_version: str = pgheadroom.__version__
     server: Version
     storage: Storage
@@ -90,10 +90,6 @@ class Prediction(Tabular):
     warnings: tuple[str, ...] = field(default=(), metadata=in_file(unless_empty=True))
     answer: CurveAnswer | None = field(default=None, metadata=WHERE_ANY)
     cells: tuple[PredictedCell, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """The file's form."""
-        return {"schema_version": SCHEMA_VERSION, "kind": "prediction", **write(self)}
 
     def rows(self) -> list[Row]:
         """

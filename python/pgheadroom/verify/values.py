@@ -9,11 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from pgheadroom.forms import in_file, read, write
+from pgheadroom.forms import Filed, in_file, read, unframed
 from pgheadroom.outcome import Value
 from pgheadroom.verify.comparing import ForecastVerdict, Likeness
-
-SCHEMA_VERSION = 1
 
 FAILED: tuple[ForecastVerdict, ...] = ("failed", "no effect")
 """Verdicts that make `verify` end with 1."""
@@ -83,8 +81,10 @@ class TableOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verification:
+class Verification(Filed):
     """All tables of a plan, after one observation."""
+
+    KIND = "verification"
 
     tool_version: str
     server_version: str
@@ -118,9 +118,4 @@ class Verification:
         Raises:
             InputError: It is no verification, or a field is not as it must be.
         """
-        rest = {key: value for key, value in data.items() if key not in ("schema_version", "kind")}
-        return read(cls, rest, at="verification", exact=True)
-
-    def to_json(self) -> dict[str, Any]:
-        """The file's form."""
-        return {"schema_version": SCHEMA_VERSION, "kind": "verification", **write(self)}
+        return read(cls, unframed(data), at="verification", exact=True)

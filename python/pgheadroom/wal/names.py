@@ -13,16 +13,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from pgheadroom.errors import ConnectionFailed, InputError
-from pgheadroom.forms import FieldError, between, in_file, read, write
+from pgheadroom.forms import FieldError, Filed, fail, in_file, read, unframed
 from pgheadroom.input_file import read_text
 
 if TYPE_CHECKING:
     from pgheadroom.profile import Profile
 
-SCHEMA_VERSION = 1
 NAMES_EXPECTED = "a names file (`wal names`) or a profile (`observe`)"
 
 _FILE_BYTES_MAX = 256 * 1024**2  # a million relations; arbitrary
@@ -48,12 +47,14 @@ class RelationName:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Names:
+class Names(Filed):
     """
     Names of relations.
 
     `not_reached` are databases that could not be asked, each with the reason.
     """
+
+    KIND = "wal_names"
 
     relations: tuple[RelationName, ...]
     not_reached: Mapping[str, str] = field(default_factory=dict)
@@ -70,18 +71,6 @@ class Names:
             for found in self.relations
         }
 
-    def to_json(self) -> dict[str, Any]:
-        """The file's form."""
-        return {"schema_version": SCHEMA_VERSION, "kind": "wal_names", **write(self)}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _NamesFile:
-    schema_version: Annotated[int, between(SCHEMA_VERSION, SCHEMA_VERSION)]
-    kind: str
-    relations: tuple[RelationName, ...]
-    not_reached: Mapping[str, str] = field(default_factory=dict)
-
 
 def read_names(path: Path) -> Names:
     """
@@ -94,13 +83,14 @@ def read_names(path: Path) -> Names:
 
     text = read_text(path, bytes_max=_FILE_BYTES_MAX, expected=NAMES_EXPECTED)
     data = _json(text)
-    if data is None or data.get("kind") != "wal_names":
+    if data is None or data.get("kind") != Names.KIND:
         return _of_profile(read_profile(path))
     try:
-        found = read(_NamesFile, data)
+        if data.get("schema_version") != Names.VERSION:
+            fail("schema_version", data.get("schema_version"), str(Names.VERSION))
+        return read(Names, unframed(data))
     except FieldError as error:
         raise InputError(f"{path}: {error}") from None
-    return Names(relations=found.relations, not_reached=found.not_reached)
 
 
 def _json(text: str) -> dict[str, Any] | None:

@@ -10,12 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from pgheadroom.forms import in_file, write
+from pgheadroom.forms import Filed, in_file
 from pgheadroom.tabular import Row, Tabular
-
-SCHEMA_VERSION = 1
 
 
 def share_of(part: float, whole: float) -> float:
@@ -119,7 +116,7 @@ class TransactionWal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WalStats(Tabular):
+class WalStats(Tabular, Filed):
     """
     WAL by relation and cause.
 
@@ -144,6 +141,8 @@ class WalStats(Tabular):
         transactions: The largest, where they were asked for.
     """
 
+    KIND = "wal_stats"
+
     tool_version: str
     server: str
     system_identifier: str
@@ -165,10 +164,6 @@ class WalStats(Tabular):
     transactions: tuple[TransactionWal, ...] = field(
         default=(), metadata=in_file(unless_empty=True)
     )
-
-    def to_json(self) -> dict[str, Any]:
-        """The file's form."""
-        return {"schema_version": SCHEMA_VERSION, "kind": "wal_stats", **write(self)}
 
     def rows(self) -> list[Row]:
         """One row a relation and cause."""

@@ -5,11 +5,8 @@ The log otherwise, as a value: with other checkpoints, another compression, with
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from pgheadroom.forms import write
-
-SCHEMA_VERSION = 1
+from pgheadroom.forms import Filed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +85,7 @@ class IndexWal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WhatIf:
+class WhatIf(Filed):
     """
     The log otherwise.
 
@@ -104,6 +101,8 @@ class WhatIf:
         notes: What a reader of the numbers has to know.
     """
 
+    KIND = "wal_what_if"
+
     tool_version: str
     server: str
     start_lsn: str
@@ -114,10 +113,6 @@ class WhatIf:
     compression: tuple[CompressionWal, ...]
     without_index: tuple[IndexWal, ...]
     notes: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """The file's form."""
-        return {"schema_version": SCHEMA_VERSION, "kind": "wal_what_if", **write(self)}
 
 
 def middle(value: int | Range) -> int:
