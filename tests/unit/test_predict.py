@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pgheadroom.errors import InputError, ServerNotFound
-from pgheadroom.outcome import KEYS, put_together
+from pgheadroom.outcome import KEYS, Outcome, outcome_of, put_together
 from pgheadroom.play import Played
 from pgheadroom.play.events import Event
 from pgheadroom.play.workers import Hold
@@ -203,7 +203,7 @@ def test_holds_are_drawn_within_what_is_known() -> None:
     assert as_given(_profile(), known, 3) == as_given(_profile(), known, 3)
 
 
-def _run(**changes: int | None) -> Json:
+def _run(**changes: int | None) -> Outcome:
     table: dict[str, int | None] = {
         "n_tup_ins": 0,
         "n_tup_upd": 1000,
@@ -218,7 +218,8 @@ def _run(**changes: int | None) -> Json:
         "wal_fpi": 0,
         "pages_modified": 100,
     }
-    return put_together({"t": table | changes}, {"wal_records": 1000, "wal_bytes": 34_000})
+    clients = {"wal_records": 1000, "wal_bytes": 34_000}
+    return outcome_of(put_together({"t": table | changes}, clients))
 
 
 def test_runs_become_intervals() -> None:

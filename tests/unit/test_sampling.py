@@ -11,7 +11,7 @@ import pytest
 
 from pgheadroom import _core
 from pgheadroom.errors import InputError
-from pgheadroom.outcome import KEYS
+from pgheadroom.outcome import KEYS, Outcome
 from pgheadroom.predict import Timing, predict, sampling
 from pgheadroom.predict.sampling import (
     SAMPLE_PAGES,
@@ -55,7 +55,7 @@ def _profile(operations: list[Any] | None = None, **run: Any) -> Profile:
     )
 
 
-def _run(profile: Profile) -> dict[str, Any]:
+def _run(profile: Profile) -> Outcome:
     return whole(_core.simulate(json.dumps(to_json(profile)), "18.4", events=[]))
 
 
@@ -67,13 +67,17 @@ def test_samples_give_the_whole(operations: list[Any]) -> None:
     sample = sample_of(profile, heap_pages(profile) // 5)
     runs = [sample.blown_up(_run(sample.with_seed(n))) for n in range(8)]
     for key in ("hot_frac", "heap_pages", "index_pages", "wal_nonfpi_bytes_per_update", "wal_fpi"):
-        values = [run[key] for run in runs]
-        error = abs(fmean(values) - truth[key])
+        values = [run.value(key) for run in runs]
+        error = abs(fmean(values) - truth.value(key))
         spread = 3 * stdev(values) / len(values) ** 0.5
         # An index has whole pages in the sample, and each stands for five.
         doubts = {"index_pages": sample.doubt.index_pages, "wal_fpi": sample.doubt.modified_pages}
         rounding = doubts.get(key, 0)
-        assert error <= max(0.01 * truth[key], spread, rounding), (key, truth[key], values)
+        assert error <= max(0.01 * truth.value(key), spread, rounding), (
+            key,
+            truth.value(key),
+            values,
+        )
 
 
 def test_a_sample_keeps_what_shapes_pages() -> None:
@@ -101,7 +105,12 @@ def test_a_prediction_by_samples() -> None:
         for key in ("hot_frac", "heap_pages", "index_pages", "wal_fpi", "pages_modified"):
             value = cell.predicted.value(key)
             assert isinstance(value, Interval)
-            assert value.low <= truth[key] <= value.high, (fillfactor, key, value, truth[key])
+            assert value.low <= truth.value(key) <= value.high, (
+                fillfactor,
+                key,
+                value,
+                truth.value(key),
+            )
     with pytest.raises(InputError, match="`series`"):
         predict(profile, sample_pages=400, timing=Timing(windows=4))
     whole = predict(profile)
@@ -182,14 +191,14 @@ def test_a_smaller_scale_stands_for_pgbench() -> None:
         low, high = (value.low, value.high) if isinstance(value, Interval) else (value, value)
         assert low is not None
         assert high is not None
-        assert low - 1e-6 <= truth[key] <= high + 1e-6, (key, value, truth[key])
+        assert low - 1e-6 <= truth.value(key) <= high + 1e-6, (key, value, truth.value(key))
     for name, table in found.by_table.items():
         for key in ("heap_pages", "index_pages", "n_tup_upd"):
             value = table.value(key)
             low, high = (value.low, value.high) if isinstance(value, Interval) else (value, value)
             assert low is not None
             assert high is not None
-            true = truth["by_table"][name][key]
+            true = truth.by_table[name].value(key)
             assert low - 1e-6 <= true <= high + 1e-6, (name, key, value, true)
 
 
@@ -202,9 +211,9 @@ def test_a_smaller_scale_keeps_what_shapes_pages() -> None:
     assert builtin is not None
     assert (builtin.scale, run.operations) == (2, 40_000)
     assert heap_pages(sample.profile) <= SAMPLE_PAGES < heap_pages(_pgbench("simple-update", 3))
-    loaded = _run(_pgbench("simple-update", 3, 10))["by_table"]
+    loaded = _run(_pgbench("simple-update", 3, 10)).by_table
     for name, sizes in sample_of(_pgbench("simple-update", 3), 1700).untouched.items():
-        assert sizes == {key: loaded[name][key] for key in sizes}, name
+        assert sizes == {key: loaded[name].value(key) for key in sizes}, name
     assert heap_pages(_pgbench("simple-update", 3)) == 4919  # as 18.4 loads it
     everything = sample_of(_pgbench("select-only", 3), 1700).untouched
     assert everything["pgbench_accounts"]["heap_pages"] == 4919
@@ -220,8 +229,8 @@ def test_rows_that_everybody_meets_are_there_whole() -> None:
     small = sample_of(_pgbench("tpcb-like", 4, 8000), 1700)
     found = small.blown_up(whole(_core.simulate(small.twin_json(0), "18.4", events=[])))
     for name in small.entire:
-        assert found["by_table"][name]["n_tup_upd"] == 8000, name
-    assert found["by_table"]["pgbench_accounts"]["n_tup_upd"] == 8000
+        assert found.by_table[name].n_tup_upd == 8000, name
+    assert found.by_table["pgbench_accounts"].n_tup_upd == 8000
 
 
 INSERT = {"table": "t", "kind": "insert"}
@@ -286,10 +295,10 @@ def test_several_clients_meet_as_in_the_whole(name: str, monkeypatch: pytest.Mon
         value = found.value(key)
         low, high = (value.low, value.high) if isinstance(value, Interval) else (value, value)
         for one in runs:
-            if one[key] is None:
+            if one.value(key) is None:
                 assert value is None
-            elif not (low or 0) - 1e-6 <= one[key] <= (high or 0) + 1e-6:
-                missed.append((key, low, high, one[key]))
+            elif not (low or 0) - 1e-6 <= one.value(key) <= (high or 0) + 1e-6:
+                missed.append((key, low, high, one.value(key)))
     assert len(missed) <= 0.1 * len(KEYS) * len(runs), missed
 
 

@@ -234,7 +234,7 @@ def _judged(
     observed: Observed,
     fitted: tuple[FittedInput, ...],
 ) -> Fitted:
-    wholes = [{**run.figures(best.first, best.last), "by_table": {}} for run in best.played]
+    wholes = [run.outcome(best.first, best.last) for run in best.played]
     guard = guard_of(profile, table, twins_of(best))
     major = PgVersion.parse(best.played[0].piece.version).major
     outcome = spread(wholes, clients=1, major=major, by_clock=True)

@@ -17,7 +17,7 @@ from pgheadroom.advise.runs import PlayedPiece, Runner, ScenarioPiece
 from pgheadroom.advise.scenario import Scenario
 from pgheadroom.advise.settling import LongRun, long_runs
 from pgheadroom.advise.unplayed import with_unplayed
-from pgheadroom.outcome import Value, as_interval, middle, scaled
+from pgheadroom.outcome import Value, as_interval, middle, outcome_of, scaled
 from pgheadroom.predict.convergence import takes_effect
 from pgheadroom.predict.series import series_of
 from pgheadroom.predict.spread import OfSamples, spread
@@ -166,7 +166,7 @@ def _point(
     figures = [run.figures() for run in runs]
     major = PgVersion.parse(runs[0].piece.version).major
     outcome = spread(
-        [{**found, "by_table": {}} for found in figures],
+        [outcome_of(found) for found in figures],
         clients=1,
         major=major,
         samples=OfSamples(share=scenario.share),

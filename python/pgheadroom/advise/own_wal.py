@@ -5,9 +5,10 @@ WAL that the statements that update rows write, of runs of the twin: one meaning
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pgheadroom.advise.runs import OWN_WAL, PlayedPiece
-from pgheadroom.outcome import Value
+from pgheadroom.outcome import Value, outcome_of
 from pgheadroom.predict.spread import OfSamples, spread
 from pgheadroom.types import PgVersion
 
@@ -28,10 +29,9 @@ def own_wal(
     if not all(found["n_tup_upd"] for found in figures):
         return None
     wholes = [
-        {**found, "wal_bytes_per_update": found[OWN_WAL] / found["n_tup_upd"], "by_table": {}}
+        replace(outcome_of(found), wal_bytes_per_update=found[OWN_WAL] / found["n_tup_upd"])
         for found in figures
     ]
     major = PgVersion.parse(runs[0].piece.version).major
     outcome = spread(wholes, clients=1, major=major, samples=OfSamples(share=share), by_clock=True)
-    found: Value = outcome.wal_bytes_per_update
-    return found
+    return outcome.wal_bytes_per_update

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from pgheadroom import _core
 from pgheadroom.advise.scenario import Scenario, longer
-from pgheadroom.outcome import SUMMED, with_quotients
+from pgheadroom.outcome import SUMMED, Outcome, outcome_of, with_quotients
 from pgheadroom.predict.memory import check_memory
 from pgheadroom.profile import to_json
 from pgheadroom.schedule import run_pieces
@@ -89,6 +89,10 @@ class PlayedPiece:
         found = with_quotients(sums)
         found["vacuum_pages"] = sum(self.vacuum_pages[first:last])
         return found
+
+    def outcome(self, first: int | None = None, last: int | None = None) -> Outcome:
+        """The same of those figures that a prediction has, of the one table."""
+        return outcome_of(self.figures(first, last))
 
 
 class Runner:

@@ -21,7 +21,7 @@ from pgheadroom.advise.scenario import SAMPLE_PAGES, Scenario
 from pgheadroom.advise.settling import LongRun, long_runs
 from pgheadroom.advise.shares import observed_shares
 from pgheadroom.errors import ParameterError, TwinError
-from pgheadroom.outcome import SUMMED, Outcome, with_quotients
+from pgheadroom.outcome import SUMMED, Outcome, outcome_of, with_quotients
 from pgheadroom.predict import Prediction, minor_version
 from pgheadroom.predict.spread import OfSamples, spread
 from pgheadroom.predict.values import PredictedCell, answer_by
@@ -185,9 +185,9 @@ def _outcome(
     if not long_run.is_settled:
         told[fillfactor] = long_run
     name = scenario.table.name
-    figures = [{**_whole(run, scenario.share), "by_table": {}} for run in long_run.runs]
+    figures = [_whole(run, scenario.share) for run in long_run.runs]
     outcome = spread(
-        [{**one, "by_table": {name: one}} for one in figures],
+        [replace(one, by_table={name: one}) for one in figures],
         clients=1,
         major=PgVersion.parse(version).major,
         samples=OfSamples(share=scenario.share),
@@ -196,10 +196,10 @@ def _outcome(
     return outcome
 
 
-def _whole(run: PlayedPiece, share: float) -> dict[str, Any]:
+def _whole(run: PlayedPiece, share: float) -> Outcome:
     found = run.figures()
-    return with_quotients(
-        {key: None if found[key] is None else found[key] / share for key in SUMMED}
+    return outcome_of(
+        with_quotients({key: None if found[key] is None else found[key] / share for key in SUMMED})
     )
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pgheadroom.advise.guard import Guard, Twins, guard_of
 from pgheadroom.advise.hot import HotShape, Part
@@ -165,9 +164,8 @@ def _play(scenario: Scenario, fillfactor: int, version: str, runner: Runner) -> 
         for seed in range(SEEDS)
     ]
     played: list[PlayedPiece] = runner.play(pieces)
-    wholes: list[Mapping[str, Any]] = [{**run.figures(), "by_table": {}} for run in played]
     outcome = spread(
-        wholes,
+        [run.outcome() for run in played],
         clients=1,
         major=PgVersion.parse(version).major,
         samples=OfSamples(share=scenario.share),

@@ -22,11 +22,10 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from pgheadroom.errors import ParameterError
 from pgheadroom.layout import TableLayout, of_profile
-from pgheadroom.outcome import SUMMED, put_together
+from pgheadroom.outcome import SUMMED, Outcome, mid, middle, outcome_of, put_together
 from pgheadroom.predict import pgbench_tables
 from pgheadroom.predict.spread import WHOLE, OfSamples
 from pgheadroom.profile import Operation, Profile, Run, TableProfile, to_json
@@ -118,20 +117,15 @@ class PageSample:
         data = to_json(self.with_seed(n))
         return json.dumps(data | ({} if self.of_whole is None else {"sample": dict(self.of_whole)}))
 
-    def blown_up(self, whole: Mapping[str, Any]) -> dict[str, Any]:
-        """
-        What the whole would have been, by one sample's run.
-
-        Args:
-            whole: The sample's figures, as `outcome.put_together` gives them.
-        """
-        by_table: dict[str, dict[str, Any]] = {}
-        transactions = {key: whole[key] or 0 for key in SUMMED}
-        for name, figures in whole["by_table"].items():
+    def blown_up(self, sampled: Outcome) -> Outcome:
+        """What the whole would have been, by the figures of one sample's run."""
+        by_table: dict[str, dict[str, float | None]] = {}
+        transactions = {key: mid(sampled.value(key)) for key in SUMMED}
+        for name, figures in sampled.by_table.items():
             found = {}
             share = 1.0 if name in self.entire else self.share
             for key in SUMMED:
-                value = figures[key]
+                value = middle(figures.value(key))
                 if value is not None:
                     transactions[key] -= value
                     once = self.once.get(name, 0) if key == "index_pages" else 0
@@ -141,7 +135,7 @@ class PageSample:
         # Where tables are there whole, all of the whole's transactions have ended.
         share = 1.0 if self.entire else self.share
         records = {key: transactions[key] / share for key in ("wal_records", "wal_bytes")}
-        return put_together(by_table, records)
+        return outcome_of(put_together(by_table, records))
 
 
 def heap_pages(profile: Profile) -> int:

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 from pgheadroom import _core
 from pgheadroom.forms import Stored
-from pgheadroom.outcome import KEYS, SUMMED, Outcome, Value, middle, put_together
-from pgheadroom.predict.spread import exact, spread
+from pgheadroom.outcome import KEYS, SUMMED, Outcome, Value, middle, outcome_of, put_together
+from pgheadroom.predict.spread import spread
 
 _LEVELS = ("heap_pages", "index_pages")
 """Keys that are sizes at the end of a window; the others are sums over it."""
@@ -131,13 +131,13 @@ def series_of(runs: Sequence[_core.Simulated], *, clients: int, major: int) -> S
     windows = []
     for window in range(len(times)):
         wholes = [_window(run, window) for run in columns]
-        one = exact(wholes[0]) if len(wholes) == 1 else spread(wholes, clients=clients, major=major)
+        one = wholes[0] if len(wholes) == 1 else spread(wholes, clients=clients, major=major)
         windows.append(one)
     return Series(t_s=tuple(times), windows=tuple(windows))
 
 
-def _window(columns: Mapping[str, Any], window: int) -> dict[str, Any]:
-    """One window of one run as the object of a proof."""
+def _window(columns: Mapping[str, Any], window: int) -> Outcome:
+    """One window of one run."""
 
     def over(values: Sequence[int]) -> int:
         return values[window] - (values[window - 1] if window else 0)
@@ -156,4 +156,4 @@ def _window(columns: Mapping[str, Any], window: int) -> dict[str, Any]:
         "wal_records": over(columns["transaction_records"]),
         "wal_bytes": over(columns["transaction_bytes"]),
     }
-    return put_together(tables, clients)
+    return outcome_of(put_together(tables, clients))

@@ -12,9 +12,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
-from pgheadroom.outcome import KEYS, SHARES, Outcome, Value, outcome_of
+from pgheadroom.outcome import KEYS, SHARES, Outcome, Value, mid, middle, outcome_of
 from pgheadroom.profile import Profile
 from pgheadroom.types import Interval
 from pgheadroom.units import PAGE_BYTES
@@ -73,11 +72,6 @@ _OF_THE_HEAP = ("n_tup_hot_upd", "n_tup_newpage_upd", "heap_pages", *_STEADY, *S
 _COUNTS_OF_PAGES = ("heap_pages", "pages_modified")
 
 
-def exact(run: Mapping[str, Any]) -> Outcome:
-    """The outcome of a run that a server repeats to the unit."""
-    return outcome_of(run)
-
-
 @dataclass(frozen=True, slots=True)
 class Doubt:
     """Images that a server may store compressed or plain: bytes of their headers, and of them."""
@@ -86,37 +80,38 @@ class Doubt:
     image_bytes: int = 0
 
 
-def images_estimated(run: Mapping[str, Any], doubts: Mapping[str, Doubt]) -> Outcome:
+def images_estimated(run: Outcome, doubts: Mapping[str, Doubt]) -> Outcome:
     """
     The outcome of a run in which nothing but compressed images is uncertain.
 
     Args:
-        run: The whole of it, as `outcome.put_together` gives it.
+        run: The whole of it.
         doubts: By table.
     """
-    tables = {
-        name: Outcome(**_with_images(table, doubts[name]))
-        for name, table in run["by_table"].items()
-    }
+    tables = {name: _with_images(table, doubts[name]) for name, table in run.by_table.items()}
     of_all = Doubt(
         sum(doubt.header_bytes for doubt in doubts.values()),
         sum(doubt.image_bytes for doubt in doubts.values()),
     )
-    return replace(Outcome(**_with_images(run, of_all)), by_table=tables)
+    return replace(_with_images(run, of_all), by_table=tables)
 
 
-def _with_images(part: Mapping[str, Any], doubt: Doubt) -> dict[str, Any]:
-    half = _IMAGE_FRAC * part["wal_fpi_bytes"] + doubt.image_bytes
-    updates = part["n_tup_upd"]
-    halves = {"wal_fpi_bytes": half, "wal_bytes": half + doubt.header_bytes}
-    halves["wal_bytes_per_update"] = halves["wal_bytes"] / updates if updates else 0.0
-    halves["wal_nonfpi_bytes_per_update"] = doubt.header_bytes / updates if updates else 0.0
-    found: dict[str, Any] = {key: part[key] for key in KEYS}
+def _with_images(part: Outcome, doubt: Doubt) -> Outcome:
+    half = _IMAGE_FRAC * mid(part.wal_fpi_bytes) + doubt.image_bytes
+    updates = mid(part.n_tup_upd)
+    whole = half + doubt.header_bytes
+    halves = {
+        "wal_fpi_bytes": half,
+        "wal_bytes": whole,
+        "wal_bytes_per_update": whole / updates if updates else 0.0,
+        "wal_nonfpi_bytes_per_update": doubt.header_bytes / updates if updates else 0.0,
+    }
+    found: dict[str, Value] = {key: part.value(key) for key in KEYS}
     for key, width in halves.items():
-        mid = part[key]
-        if mid is not None and width > 0:
-            found[key] = Interval(low=mid - width, mid=mid, high=mid + width, level=LEVEL)
-    return found
+        at = middle(found[key])
+        if at is not None and width > 0:
+            found[key] = Interval(low=at - width, mid=at, high=at + width, level=LEVEL)
+    return outcome_of(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +156,7 @@ WHOLE = OfSamples()
 
 
 def spread(
-    runs: Sequence[Mapping[str, Any]],
+    runs: Sequence[Outcome],
     *,
     clients: int,
     major: int,
@@ -174,7 +169,7 @@ def spread(
     The outcome of a statistical cell.
 
     Args:
-        runs: The whole of each run of the twin, as `outcome.put_together` gives it; at least two.
+        runs: The whole of each run of the twin, every figure a number; at least two.
         clients: How many wrote side by side.
         major: The server's major version.
         samples: How much of the whole each run was.
@@ -183,17 +178,15 @@ def spread(
         made_up: How little is known of values of expressions in indexes; 0: all (`made_up_of`).
     """
     assert len(runs) >= 2, "one run shows no spread"
-    parts = {name: [run["by_table"][name] for run in runs] for name in runs[0]["by_table"]}
+    parts = {name: [run.by_table[name] for run in runs] for name in runs[0].by_table}
     growths = {name: _growth(part, clients, major, logs_hints) for name, part in parts.items()}
     tables = {
-        name: Outcome(
-            **_spread_of(
-                part,
-                growths[name],
-                WHOLE if name in samples.entire else _of_table(part, samples),
-                by_clock,
-                made_up,
-            )
+        name: _spread_of(
+            part,
+            growths[name],
+            WHOLE if name in samples.entire else _of_table(part, samples),
+            by_clock,
+            made_up,
         )
         for name, part in parts.items()
     }
@@ -204,8 +197,7 @@ def spread(
     sampled = [part for name, part in parts.items() if name not in samples.entire]
     opened = sum(_of_table(part, samples).open_pages for part in sampled)
     of_all = replace(samples, open_pages=opened)
-    outcome = Outcome(**_spread_of(runs, growth, of_all, by_clock, made_up))
-    return replace(outcome, by_table=tables)
+    return replace(_spread_of(runs, growth, of_all, by_clock, made_up), by_table=tables)
 
 
 def made_up_of(profile: Profile) -> float:
@@ -220,13 +212,13 @@ def made_up_of(profile: Profile) -> float:
     return _ASSUMED_TIMES if any(one.assumed for one in stated) else 1
 
 
-def _of_table(runs: Sequence[Mapping[str, Any]], samples: OfSamples) -> OfSamples:
+def _of_table(runs: Sequence[Outcome], samples: OfSamples) -> OfSamples:
     return samples if _grows(runs) else replace(samples, open_pages=0.0)
 
 
-def _grows(runs: Sequence[Mapping[str, Any]]) -> bool:
+def _grows(runs: Sequence[Outcome]) -> bool:
     """Whether a table takes pages in the run."""
-    return any(run["n_tup_ins"] or run["n_tup_hot_upd"] < run["n_tup_upd"] for run in runs)
+    return any(run.n_tup_ins or mid(run.n_tup_hot_upd) < mid(run.n_tup_upd) for run in runs)
 
 
 def counted(numbers: Sequence[int]) -> Value:
@@ -243,27 +235,26 @@ def counted(numbers: Sequence[int]) -> Value:
 
 
 def _spread_of(
-    runs: Sequence[Mapping[str, Any]],
+    runs: Sequence[Outcome],
     growth: _Growth,
     samples: OfSamples,
     by_clock: bool,
     made_up: float,
-) -> dict[str, Any]:
-    updates = math.fsum(run["n_tup_upd"] for run in runs) / len(runs)
-    return {
-        key: _interval(key, [run[key] for run in runs], updates, growth, samples, by_clock, made_up)
-        for key in KEYS
-    }
+) -> Outcome:
+    updates = math.fsum(mid(run.n_tup_upd) for run in runs) / len(runs)
+    found: dict[str, Value] = {}
+    for key in KEYS:
+        values = [middle(run.value(key)) for run in runs]
+        found[key] = _interval(key, values, updates, growth, samples, by_clock, made_up)
+    return outcome_of(found)
 
 
-def _growth(
-    runs: Sequence[Mapping[str, Any]], clients: int, major: int, logs_hints: bool
-) -> _Growth:
+def _growth(runs: Sequence[Outcome], clients: int, major: int, logs_hints: bool) -> _Growth:
     if clients == 1 or not _grows(runs):
         return _Growth()
     if major <= _EXTRA_PAGES_UNTIL_MAJOR:
         return _Growth(more=_EXTRA_PAGES_PER_CLIENT * clients)
-    only_fills = any(run["n_tup_ins"] for run in runs) and not any(run["wal_fpi"] for run in runs)
+    only_fills = any(run.n_tup_ins for run in runs) and not any(run.wal_fpi for run in runs)
     return _Growth(
         either_side=_OPEN_PAGES_PER_CLIENT * clients,
         map_pages=_NEW_MAP_PAGES if logs_hints and only_fills else 0,
@@ -332,8 +323,8 @@ def students_t(degrees: int) -> float:
     """
     low, high = 0.0, math.pi / 2
     for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _within(middle, degrees) < LEVEL else (low, middle)
+        angle = (low + high) / 2
+        low, high = (angle, high) if _within(angle, degrees) < LEVEL else (low, angle)
     return math.sqrt(degrees) * math.tan((low + high) / 2)
 
 

@@ -11,10 +11,9 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from pgheadroom import _core
-from pgheadroom.outcome import SUMMED, Outcome, put_together
+from pgheadroom.outcome import SUMMED, Outcome, outcome_of, put_together
 from pgheadroom.predict import failing, machines, without_row
 from pgheadroom.predict.clock import ByItself, by_itself
 from pgheadroom.predict.failing import failed_frac, failed_of
@@ -22,7 +21,7 @@ from pgheadroom.predict.order import KeyOrder, order_of
 from pgheadroom.predict.rewriting import RewriteWork, work_of
 from pgheadroom.predict.run_plan import Piece, RunPlan
 from pgheadroom.predict.series import Series, series_of
-from pgheadroom.predict.spread import WHOLE, Doubt, exact, images_estimated, made_up_of, spread
+from pgheadroom.predict.spread import WHOLE, Doubt, images_estimated, made_up_of, spread
 from pgheadroom.predict.without_row import Turns, said_of, turns_of
 from pgheadroom.profile import Profile
 from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR
@@ -184,7 +183,7 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
         }
         outcome = images_estimated(wholes[0], doubts)
     elif len(wholes) == 1:
-        outcome = exact(wholes[0])
+        outcome = wholes[0]
     else:
         outcome = spread(
             wholes,
@@ -236,10 +235,10 @@ def _logs_hints(profile: Profile, major: int) -> bool:
     return server.full_page_writes and (checksums or server.wal_log_hints)
 
 
-def whole(run: _core.Simulated) -> dict[str, Any]:
-    """A run's figures as the object of a proof."""
+def whole(run: _core.Simulated) -> Outcome:
+    """A run's figures, of all tables and of each."""
     tables: Mapping[str, dict[str, int | None]] = {
         table.name: {key: int(getattr(table, key)) for key in SUMMED} for table in run.tables
     }
     clients = {"wal_records": run.transaction_records, "wal_bytes": run.transaction_bytes}
-    return put_together(tables, clients)
+    return outcome_of(put_together(tables, clients))

@@ -46,7 +46,7 @@ class Population:
         ]
         self._outcomes = [
             spread(
-                [{**run.figures(), "by_table": {}} for run in runs],
+                [run.outcome() for run in runs],
                 clients=1,
                 major=PgVersion.parse(version).major,
                 samples=OfSamples(share=life.share),
