@@ -7,7 +7,6 @@ all settings, and only where it was asked for; what the server has for it is off
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -111,18 +110,8 @@ class _Maker:
         tables = tuple(t for t in self._profile.tables if t.name in names)
         if not tables or not operations:
             return None
-        found: dict[str, Any] = json.loads(
-            json.dumps(
-                to_json(
-                    replace(
-                        self._profile,
-                        tables=tables,
-                        workload=replace(workload, operations=operations),
-                    )
-                )
-            )
-        )
-        return found
+        workload = replace(workload, operations=operations)
+        return to_json(replace(self._profile, tables=tables, workload=workload))
 
     def _add(self, advice: TableAdvice) -> None:
         if advice.verdict == "ABSTAIN" or advice.advised_fillfactor is None:
