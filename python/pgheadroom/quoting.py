@@ -83,6 +83,16 @@ def shown_identifier(name: str) -> str:
     return f"U&{identifier(marked)}"
 
 
+def shown_relation(schema: str, name: str) -> str:
+    """Schema and name, quoted as `shown_identifier` does it."""
+    return f"{shown_identifier(schema)}.{shown_identifier(name)}"
+
+
+def called(schema: str, name: str) -> str:
+    """A relation as people write it: with its schema unless that is `public`."""
+    return name if schema == "public" else f"{schema}.{name}"
+
+
 def shown_literal(value: str) -> str:
     """Quote an SQL string literal for text that people read and paste."""
     if printable(value) == value:

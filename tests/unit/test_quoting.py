@@ -10,7 +10,13 @@ import pytest
 from pgheadroom.cli import app, output
 from pgheadroom.cli.terminal import Terminal
 from pgheadroom.lab import reading
-from pgheadroom.quoting import printable, printable_lines, shown_identifier
+from pgheadroom.quoting import (
+    called,
+    printable,
+    printable_lines,
+    shown_identifier,
+    shown_relation,
+)
 
 ACTS = "\x1b[2J\x07\r\b\x9b31m\u202e\u2066\u200b\u2028\x85\x00\x7f\ud800\U000e0041"
 
@@ -64,3 +70,10 @@ def test_identifiers_show_what_is_in_them(name: str, quoted: str) -> None:
 def test_lines_of_libpq_are_indented() -> None:
     r"""Its messages have a second line with a tab before it, which was shown as \t."""
     assert printable_lines("no connection\n\tIs it running?") == "no connection\n  Is it running?"
+
+
+def test_a_relation_is_called_by_its_schema_where_that_says_something() -> None:
+    """People leave `public` out; a statement names it, and takes nothing as it acts."""
+    assert [called(schema, "jobs") for schema in ("public", "app")] == ["jobs", "app.jobs"]
+    assert shown_relation("public", 'a"b') == '"public"."a""b"'
+    assert shown_relation("app", "\x1b") == '"app".U&"\\+00001b"'

@@ -31,6 +31,7 @@ from pgheadroom.predict import minor_version
 from pgheadroom.profile import Profile
 from pgheadroom.profile.observed_server import ObservedServer
 from pgheadroom.progress import Progress
+from pgheadroom.quoting import called
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +174,7 @@ def _partitioned(observed: ObservedServer, tables: Sequence[TableAdvice]) -> tup
     made = []
     for parent in observed.partitioned:
         schema, name = parent.schema, parent.name
-        full = name if schema == "public" else f"{schema}.{name}"
+        full = called(schema, name)
         own = [table for table in tables if table.parent == full]
         count = Counter(table.verdict for table in own)
         advised = sorted(

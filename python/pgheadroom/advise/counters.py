@@ -11,6 +11,7 @@ from pgheadroom.advise.row import rows_per_page
 from pgheadroom.advise.updates import updates_per_s
 from pgheadroom.profile.observed_server import ObservedServer
 from pgheadroom.profile.tables import TableProfile
+from pgheadroom.quoting import called
 from pgheadroom.units import PAGE_BYTES, show_duration
 
 UPDATES_MIN = 100
@@ -77,8 +78,7 @@ def without_curve(table: TableProfile, server: ObservedServer, policy: Policy) -
 
 def _shown(table: TableProfile) -> str:
     assert table.observed is not None, "an observed profile"
-    schema, name = table.observed.schema, table.observed.name
-    return str(name) if schema == "public" else f"{schema}.{name}"
+    return called(table.observed.schema, table.observed.name)
 
 
 def most(table: TableProfile, policy: Policy) -> float:

@@ -29,6 +29,7 @@ from pgheadroom.layout.values import (
 )
 from pgheadroom.profile import Profile, TableProfile
 from pgheadroom.profile.observed import ObservedColumn
+from pgheadroom.quoting import called
 from pgheadroom.sources.columns import ColumnAccess, LiveColumn, LiveTable
 
 FILLFACTORS = (100, 95, 90, 85, 80, 75, 70, 60, 50, 40, 30, 20, 10)
@@ -149,7 +150,7 @@ def of_live_tables(
 
 
 def _of_live(found: LiveTable, assumed: dict[str, str]) -> TableLayout:
-    name = found.name if found.schema == "public" else f"{found.schema}.{found.name}"
+    name = called(found.schema, found.name)
     columns = [live_column(column, name, assumed) for column in found.columns]
     measured = _measured(found)
     laid_out = _lay_out(

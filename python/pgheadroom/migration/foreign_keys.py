@@ -18,6 +18,7 @@ from pgheadroom.migration import actions
 from pgheadroom.migration.actions import Action, Address, NamedRelation, Remarkable, Work
 from pgheadroom.migration.effect import Effect, Lock
 from pgheadroom.profile.observed_server import ObservedForeignKey
+from pgheadroom.quoting import called
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +186,9 @@ class ForeignKeys:
                 if key.references == referenced and key.table not in seen:
                     seen.add(key.table)
                     left.append(key.table)
-                    what = f"truncated with {_named(place)} by CASCADE, for {key.name} refers to it"
+                    what = (
+                        f"truncated with {called(*place)} by CASCADE, for {key.name} refers to it"
+                    )
                     yield _end(key.table, "ACCESS EXCLUSIVE", what)
 
 
@@ -202,9 +205,9 @@ def _has(key: Key, place: Address, columns: frozenset[str]) -> bool:
 def _gone(key: Key, place: Address, action: Action) -> OtherEnd:
     if key.table == place:
         return _end(key.references, "ACCESS EXCLUSIVE", f"referenced by {_said(key)}, which goes")
-    with_ = action.index.name if isinstance(action, actions.DropIndex) else _named(place)
+    with_ = action.index.name if isinstance(action, actions.DropIndex) else called(*place)
     if isinstance(action, actions.DropColumn):
-        with_ = f"column {action.name} of {_named(place)}"
+        with_ = f"column {action.name} of {called(*place)}"
     what = f"its foreign key {key.name} goes with {with_} by CASCADE"
     return _end(key.table, "ACCESS EXCLUSIVE", what)
 
@@ -227,7 +230,7 @@ def _made_anew(key: Key, place: Address, own: Effect | None) -> OtherEnd:
     effect = Effect(
         lock="ACCESS EXCLUSIVE",
         effort="scan" if is_checked else "nothing",
-        what=f"its foreign key {key.name} to {_named(place)} is made anew",
+        what=f"its foreign key {key.name} to {called(*place)} is made anew",
         unless=unless,
     )
     return OtherEnd(place=key.table, effect=effect)
@@ -247,8 +250,4 @@ def _end(place: Address, lock: Lock, what: str) -> OtherEnd:
 
 
 def _said(key: Key) -> str:
-    return f"foreign key {key.name} of {_named(key.table)}"
-
-
-def _named(place: Address) -> str:
-    return place[1] if place[0] == "public" else f"{place[0]}.{place[1]}"
+    return f"foreign key {key.name} of {called(*key.table)}"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pgheadroom.migration.actions import Address, NamedRelation
 from pgheadroom.migration.foreign_keys import ForeignKeys
 from pgheadroom.profile import Profile
+from pgheadroom.quoting import called
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,7 @@ class NamesNow:
                 place = index.schema, index.name
                 self.indexes[place] = [IndexAt(table=table.name, identity=index.name)]
         parents = () if profile.server.observed is None else profile.server.observed.partitioned
-        full = {_full(found.schema, found.name): found for found in parents}
+        full = {called(found.schema, found.name): found for found in parents}
         for name, found in full.items():
             below = [n for n, other in full.items() if other.parent == name]
             members = [leaf for n in (name, *below) for leaf in leaves.get(n, ())]
@@ -68,7 +69,7 @@ class NamesNow:
         self.knows_domains = domains is not None
         self.domains = {(d.schema, d.name): d.is_constrained for d in domains or ()}
         # Tables of plain inheritance: ALTER TABLE goes on to them.
-        of_name = {_full(*place): keys[0] for place, keys in self.observed.items() if keys}
+        of_name = {called(*place): keys[0] for place, keys in self.observed.items() if keys}
         self.heirs: dict[str, list[str]] = {}
         for parent, members in leaves.items():
             if parent not in full and parent in of_name:
@@ -240,7 +241,3 @@ def _place(target: NamedRelation, known: Iterable[Address]) -> Address | None:
     if public:
         return public[0]
     return found[0] if len(found) == 1 else None
-
-
-def _full(schema: str, name: str) -> str:
-    return name if schema == "public" else f"{schema}.{name}"

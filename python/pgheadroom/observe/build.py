@@ -35,6 +35,7 @@ from pgheadroom.profile.observed_server import (
 )
 from pgheadroom.profile.reading import checked_profile
 from pgheadroom.profile.workload import OperationKind, by_transaction
+from pgheadroom.quoting import called
 from pgheadroom.sources.recording import Recording, Row
 
 _INDEX_RETRIES_MAX = 40  # a table has seldom more indexes than that; arbitrary
@@ -124,7 +125,7 @@ class _Builder:
         """Add one table, as far as a profile can hold it."""
         self.chosen.add(row["oid"])
         name = str(row["name"])
-        full = name if row["schema"] == "public" else f"{row['schema']}.{name}"
+        full = called(row["schema"], name)
         if row.get("unreadable"):
             self._leave_out(row, "its name is no text in the database's encoding, shown as \\x..")
             return
@@ -220,9 +221,7 @@ class _Builder:
 
     def _full(self, oid: int | None) -> str | None:
         row = None if oid is None else self._rows.get(oid)
-        if row is None:
-            return None
-        return str(row["name"]) if row["schema"] == "public" else f"{row['schema']}.{row['name']}"
+        return None if row is None else called(row["schema"], str(row["name"]))
 
     def _add_parent(self, row: Row) -> None:
         classes = self._classes.by_table.get(row["oid"], ())

@@ -37,6 +37,7 @@ from pgheadroom.profile.observed import (
     TableRates,
 )
 from pgheadroom.profile.tables import ColumnProfile, IndexProfile, Stated, TableProfile
+from pgheadroom.quoting import called
 from pgheadroom.sources.recording import Row
 from pgheadroom.sources.sampled import sample_summary
 from pgheadroom.units import PAGE_BYTES
@@ -313,7 +314,7 @@ def _indexes(
         name = str(index.row["name"])
         if not index.row["is_live"]:
             continue
-        label = name if row["schema"] == "public" else f"{row['schema']}.{name}"
+        label = called(row["schema"], name)
         is_key = key is not None and index is key[0]
         found, why = profile_index(index, columns, is_key=is_key, taken=taken, label=label)
         if found is not None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from pgheadroom.errors import InputError
 from pgheadroom.plan.values import TableMark, Tool
-from pgheadroom.quoting import printable, shell_word, shown_literal
+from pgheadroom.quoting import called, printable, shell_word, shown_literal
 from pgheadroom.types import Interval
 
 REWRITES: tuple[Tool, ...] = ("REPACK (CONCURRENTLY)", "pg_squeeze", "pg_repack", "VACUUM FULL")
@@ -202,7 +202,7 @@ def check_rewrite(option: str) -> None:
 
 def name_of(mark: TableMark) -> str:
     """A table's name for people, on one line whatever is in it."""
-    return one_line(mark.name if mark.schema == "public" else f"{mark.schema}.{mark.name}")
+    return one_line(called(mark.schema, mark.name))
 
 
 def one_line(text: str) -> str:

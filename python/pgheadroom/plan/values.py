@@ -17,7 +17,7 @@ from pgheadroom.advise.foreseen import Point, Transition
 from pgheadroom.advise.knobs import Fit
 from pgheadroom.forms import Filed, in_file, read, unframed
 from pgheadroom.plan.measured import MeasuredInterval
-from pgheadroom.quoting import shown_identifier
+from pgheadroom.quoting import shown_relation
 from pgheadroom.types import Interval, PgVersion
 
 """Keys of the file beside the plan's own."""
@@ -112,7 +112,7 @@ class TableMark:
     @property
     def qualified(self) -> str:
         """Schema and name, quoted for SQL, with nothing in it that acts on a reader's screen."""
-        return f"{shown_identifier(self.schema)}.{shown_identifier(self.name)}"
+        return shown_relation(self.schema, self.name)
 
     @property
     def fillfactor(self) -> int | None:

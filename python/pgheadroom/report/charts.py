@@ -184,6 +184,14 @@ def row(
     return found
 
 
+def without_time(panel: View) -> None:
+    """Take the labels off the time axis: panels on the same axis need them once, at the bottom."""
+    for layer in panel["layer"]:
+        layer["encoding"]["x"]["axis"] = {
+            "title": None, "labels": False, "grid": False, "tickCount": 8
+        }  # fmt: skip
+
+
 def title_text(text: object) -> str:
     """
     Foreign text as a title inside a chart: short, and without what would end a string.

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from pgheadroom.lab.reading import printable
 from pgheadroom.migration.answer import MigrationCheck, TableCheck, Worked
 from pgheadroom.outcome import middle
+from pgheadroom.quoting import called
 from pgheadroom.report import csv_file
 from pgheadroom.report.table import Column, Table
 from pgheadroom.types import Interval
@@ -89,7 +90,7 @@ def _done(work: Worked) -> Hashable:
 
 
 def _names(tables: Sequence[TableCheck]) -> str:
-    names = [_name(table) for table in tables]
+    names = [called(table.schema, table.name) for table in tables]
     if len(names) < _ALIKE_MIN:
         return ", ".join(names)
     return f"{len(names)} tables ({', '.join(names[:3])} and {len(names) - 3} more)"
@@ -181,7 +182,7 @@ def tables(result: MigrationCheck) -> list[Table]:
 
 def _cell(table: TableCheck, key: str) -> Any:
     if key == "table":
-        return _name(table)
+        return called(table.schema, table.name)
     return _more(table) if key == "day" else getattr(table, key)
 
 
@@ -226,17 +227,17 @@ def as_csv(result: MigrationCheck) -> str:
     """One row a table; intervals as their middle."""
     rows = [
         (
-            *(_name(table), table.verdict, table.evidence, " ".join(map(str, table.lines))),
+            *(
+                called(table.schema, table.name),
+                table.verdict,
+                table.evidence,
+                " ".join(map(str, table.lines)),
+            ),
             *(middle(getattr(table, name)) for name in _FIGURES),
         )
         for table in result.tables
     ]
     return csv_file.written(("table", "verdict", "evidence", "lines", *_FIGURES), rows)
-
-
-def _name(table: TableCheck) -> str:
-    name, schema = str(table.name), str(table.schema)
-    return name if schema == "public" else f"{schema}.{name}"
 
 
 def _more(table: TableCheck) -> str | None:

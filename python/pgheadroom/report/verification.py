@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from pgheadroom.lab import reading
 from pgheadroom.outcome import Value, scaled
+from pgheadroom.quoting import called
 from pgheadroom.report import csv_file, text
 from pgheadroom.report.table import Column, Style, Table
 from pgheadroom.types import Interval
@@ -79,8 +80,7 @@ def as_csv(result: Verification) -> str:
 
 
 def _name(table: TableOutcome) -> str:
-    schema = "" if table.schema == "public" else f"{table.schema}."
-    return reading.printable(f"{schema}{table.name}")
+    return reading.printable(called(table.schema, table.name))
 
 
 def _verdicts(result: Verification) -> Table:

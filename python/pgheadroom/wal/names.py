@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pgheadroom.errors import ConnectionFailed, InputError
 from pgheadroom.forms import FieldError, Filed, fail, in_file, read, unframed
 from pgheadroom.input_file import read_text
+from pgheadroom.quoting import called
 
 if TYPE_CHECKING:
     from pgheadroom.profile import Profile
@@ -163,8 +164,8 @@ def _of_database(conninfo: str, parameters: Mapping[str, str]) -> list[RelationN
                 database_oid=database,
                 relfilenode=relfilenode,
                 database=database_name,
-                name=_qualified(schema, name),
-                table=None if table is None else _qualified(table_schema, table),
+                name=called(schema, name),
+                table=None if table is None else called(table_schema, table),
                 method=method,
             )
             for (
@@ -172,10 +173,6 @@ def _of_database(conninfo: str, parameters: Mapping[str, str]) -> list[RelationN
                 table_schema, table,
             ) in connection.execute(sql.wal_text("relations").encode())
         ]  # fmt: skip
-
-
-def _qualified(schema: str, name: str) -> str:
-    return name if schema == "public" else f"{schema}.{name}"
 
 
 def add_names(before: Names, now: Names) -> Names:

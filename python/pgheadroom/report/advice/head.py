@@ -12,6 +12,7 @@ import re
 from pgheadroom.advise.advice import Advice, Observation, StatedPolicy
 from pgheadroom.advise.table_advice import TableAdvice
 from pgheadroom.lab import reading
+from pgheadroom.quoting import called
 from pgheadroom.units import show_duration
 
 MOST_NAMED = 8
@@ -27,8 +28,7 @@ def title(advice: Advice) -> str:
 
 def full_name(table: TableAdvice) -> str:
     """The table as people write it, with the schema unless it is `public`; safe to print."""
-    schema = "" if table.schema == "public" else f"{reading.printable(table.schema)}."
-    return f"{schema}{reading.printable(table.name)}"
+    return reading.printable(called(table.schema, table.name))
 
 
 def summary(advice: Advice) -> list[str]:

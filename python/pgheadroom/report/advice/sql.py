@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pgheadroom.advise.table_advice import TableAdvice
 from pgheadroom.errors import InputError
-from pgheadroom.quoting import shell_word, shown_identifier, shown_literal
+from pgheadroom.quoting import shell_word, shown_literal, shown_relation
 from pgheadroom.types import PgVersion
 
 FILLFACTOR_DEFAULT = 100
@@ -37,7 +37,7 @@ class Rewrite:
 
 def relation(table: TableAdvice) -> str:
     """The table's qualified name."""
-    return f"{shown_identifier(table.schema)}.{shown_identifier(table.name)}"
+    return shown_relation(table.schema, table.name)
 
 
 def setting(table: TableAdvice) -> tuple[str, str] | None:

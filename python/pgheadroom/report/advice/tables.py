@@ -13,6 +13,7 @@ from pgheadroom.advise.table_advice import TableAdvice
 from pgheadroom.lab import reading
 from pgheadroom.lab.result import CellValue
 from pgheadroom.outcome import Value, ends, middle, scaled
+from pgheadroom.quoting import called
 from pgheadroom.report.table import NOTHING, Column, Table
 from pgheadroom.units import show_bytes
 
@@ -134,11 +135,10 @@ def indexes(advice: Advice, *, all_indexes: bool = False) -> Table | None:
     rows = []
     for found in shown:
         table = names[found.table]
-        schema = "" if table.schema == "public" else f"{table.schema}."
         rows.append(
             (
                 found.name,
-                f"{schema}{table.name}",
+                called(table.schema, table.name),
                 found.by or "not known",
                 found.updates_frac,
                 found.hot_frac_now,
@@ -297,7 +297,6 @@ def partitioned(advice: Advice) -> Table | None:
 
 def _partitioned_row(advice: Advice, item: Partitions) -> tuple[Value | str, ...]:
     verdicts = {table.table: table.verdict for table in advice.tables}
-    schema, name = item.schema, item.name
 
     def named(verdict: str) -> str | None:
         own = [part for part in item.partitions if verdicts.get(part) == verdict]
@@ -306,7 +305,7 @@ def _partitioned_row(advice: Advice, item: Partitions) -> tuple[Value | str, ...
         return (f"{shown} and {more} more" if more > 0 else shown) or None
 
     return (
-        reading.printable(name if schema == "public" else f"{schema}.{name}"),
+        reading.printable(called(item.schema, item.name)),
         named("CHANGE"),
         named("KEEP"),
         named("ABSTAIN"),

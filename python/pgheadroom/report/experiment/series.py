@@ -16,7 +16,16 @@ from pgheadroom.lab import reading
 from pgheadroom.lab.reading import Result
 from pgheadroom.lab.record import Column, SecondsSeries
 from pgheadroom.lab.thinned import Join, thinned
-from pgheadroom.report.charts import TOLD, Canvas, Chart, Row, View, axis_format, layered
+from pgheadroom.report.charts import (
+    TOLD,
+    Canvas,
+    Chart,
+    Row,
+    View,
+    axis_format,
+    layered,
+    without_time,
+)
 
 _MOST_FIGURES = 12
 _MOST_PANELS = 8
@@ -128,7 +137,7 @@ def _figure(
         for item, points in lines[:_MOST_PANELS]
     ]
     for panel in panels[:-1]:
-        _without_time(panel)
+        without_time(panel)
     step = lines[0][1][0]["step"]
     title = f"{kind.title}, {kind.unit}" + (f": {rest}" if rest else "")
     caption = "Measured; the first repetition of each cell"
@@ -226,11 +235,3 @@ def _panel(
     )
     layers.append(line.encode(x=time, y=height))
     return layered(layers, heading or kind.title, 76, fontWeight=500)
-
-
-def _without_time(panel: View) -> None:
-    """Take the labels off the time axis: panels on the same axis need them once, at the bottom."""
-    for layer in panel["layer"]:
-        layer["encoding"]["x"]["axis"] = {
-            "title": None, "labels": False, "grid": False, "tickCount": 8
-        }  # fmt: skip

@@ -28,6 +28,7 @@ from pgheadroom.report.charts import (
     layered,
     row,
     title_text,
+    without_time,
 )
 from pgheadroom.report.proof.time_tables import FIGURES, chosen, moment
 from pgheadroom.report.proof.words import column_of, labels
@@ -78,7 +79,7 @@ def charts(result: Prediction, *, section: Literal["key", "time"] = "time") -> l
         views.append(_strip(canvas, example, end))
         caption += f" Below: what the server does by itself{where}, in one of the runs."
     for view in views[:-1]:
-        _without_time(view)
+        without_time(view)
     words = alternative("Over simulated time", panels)
     return [Chart("Over simulated time", caption, canvas.finish(views, spacing=10), words, section)]
 
@@ -218,11 +219,3 @@ def _strip(canvas: Canvas, events: Sequence[Row], end: float) -> View:
         layers.append(tick.encode(x=_time(end), description=TOLD, **shared))
     height = _EVENT_HEIGHT * len(lanes)
     return layered(layers, "What the server does by itself", height)
-
-
-def _without_time(view: View) -> None:
-    """Take the labels off the time axis: panels on the same axis need them once, at the bottom."""
-    for layer in view["layer"]:
-        layer["encoding"]["x"]["axis"] = {
-            "title": None, "labels": False, "grid": False, "tickCount": 8
-        }  # fmt: skip
