@@ -2,15 +2,15 @@
 //! whichever way records are summed.
 //!
 //! The first byte says what is put right before reading, for chance seldom does: 1 the headers of
-//! pages, 2 the checksums of records that lie whole on their page; what is left, the version. The
-//! pages follow.
+//! pages, 2 the checksums of records that lie whole on their page, both that records follow each
+//! other over the ends of pages; what is left, the version. The pages follow.
 
 #![no_main]
 
 #[path = "../../crates/pgheadroom-walread/tests/foreign_pages/mod.rs"]
 mod foreign_pages;
 
-use foreign_pages::{Foreign, PAGE, SEGMENT, put_checksums_right};
+use foreign_pages::{Foreign, PAGE, SEGMENT, put_checksums_right, put_records_right};
 use libfuzzer_sys::fuzz_target;
 use pgheadroom_layout::Lsn;
 use pgheadroom_walread::format::Major;
@@ -36,8 +36,10 @@ fuzz_target!(|data: &[u8]| {
     if how & 1 != 0 {
         put_headers_right(&mut bytes, magic);
     }
-    if how & 2 != 0 {
-        put_checksums_right(&mut bytes, first_record);
+    match how & 3 {
+        2 => put_checksums_right(&mut bytes, first_record),
+        3 => put_records_right(&mut bytes, START),
+        _ => {}
     }
     let foreign = Foreign {
         bytes: &bytes,

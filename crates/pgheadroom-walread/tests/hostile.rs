@@ -7,7 +7,7 @@
 mod foreign_pages;
 mod wal_writer;
 
-use foreign_pages::{Foreign, PAGE, put_checksums_right};
+use foreign_pages::{Foreign, PAGE, put_checksums_right, put_records_right};
 use pgheadroom_layout::Lsn;
 use pgheadroom_walread::format::Major;
 use wal_writer::{Block, SEGMENT, Writer, block, imaged, random};
@@ -81,7 +81,8 @@ fn mutate(bytes: &mut [u8], state: &mut u64) {
 }
 
 /// Each mutation is of a few of the pages, and of what a checksum covers: the checksum is put
-/// right again where a record still is one, so that what lies behind it is reached.
+/// right again where a record still is one, or all are made to follow each other, so that what
+/// lies behind it is reached.
 #[test]
 fn mutated_pages() {
     let count: u64 = std::env::var("MUTATIONS").map_or(1_000_000, |text| text.parse().unwrap());
@@ -99,8 +100,10 @@ fn mutated_pages() {
         for _ in 0..=random(&mut state) % 4 {
             mutate(&mut part, &mut state);
         }
-        if random(&mut state).is_multiple_of(2) {
-            put_checksums_right(&mut part, |_, _| 24);
+        match random(&mut state) % 4 {
+            0 => put_checksums_right(&mut part, |_, _| 24),
+            1 => put_records_right(&mut part, START + (first * PAGE) as u64),
+            _ => {}
         }
         let counted = foreign(&part, first).summed();
         assert!(counted <= 4 * PAGE as u64);

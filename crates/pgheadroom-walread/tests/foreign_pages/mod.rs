@@ -138,3 +138,70 @@ pub fn put_checksums_right(bytes: &mut [u8], begins: impl Fn(usize, &[u8]) -> us
         }
     }
 }
+
+/// Makes records follow each other from the first page on, over the ends of pages, as a reader
+/// wants them: what is left of a record is named in the next page's header, each names the one
+/// before it, and their checksums hold. Ends at a length that no record has.
+pub fn put_records_right(bytes: &mut [u8], start: u64) {
+    let header = |at: usize| {
+        if (start + at as u64).is_multiple_of(SEGMENT) {
+            40
+        } else {
+            24
+        }
+    };
+    let (mut at, mut previous) = (header(0), 0_u64);
+    let Some(flags) = bytes.get_mut(2) else {
+        return;
+    };
+    *flags &= !1;
+    while at + 4 <= bytes.len() {
+        let total = u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four")) as usize;
+        let Some(places) = places(at, total, bytes.len()) else {
+            return;
+        };
+        let own = start + at as u64;
+        let mut record: Vec<u8> = places.iter().map(|&place| bytes[place]).collect();
+        record[8..16].copy_from_slice(&previous.to_le_bytes());
+        let payload = crc32c::crc32c(&record[24..]);
+        let crc = crc32c::crc32c_append(payload, &record[..20]);
+        record[20..24].copy_from_slice(&crc.to_le_bytes());
+        for (n, (&place, byte)) in places.iter().zip(record).enumerate() {
+            bytes[place] = byte;
+            if n > 0 && place % PAGE == 24 {
+                let page = place - 24;
+                bytes[page + 2] |= 1;
+                let left = u32::try_from(total - n).expect("of a few pages");
+                bytes[page + 16..page + 20].copy_from_slice(&left.to_le_bytes());
+            }
+        }
+        previous = own;
+        at = (places[total - 1] + 1).next_multiple_of(8);
+        if at.is_multiple_of(PAGE) {
+            if let Some(next) = bytes.get_mut(at + 2) {
+                *next &= !1;
+            }
+            at += header(at);
+        }
+    }
+}
+
+/// Where the bytes of a record lie; `None` where it does not end in so many bytes.
+fn places(at: usize, total: usize, all: usize) -> Option<Vec<usize>> {
+    if !(24..=all).contains(&total) {
+        return None;
+    }
+    let mut place = at;
+    let mut found = Vec::with_capacity(total);
+    while found.len() < total {
+        if place >= all {
+            return None;
+        }
+        found.push(place);
+        place += 1;
+        if place.is_multiple_of(PAGE) {
+            place += 24;
+        }
+    }
+    Some(found)
+}
