@@ -108,6 +108,29 @@ def test_nothing_is_flushed(programs: ServerPrograms, capsys: pytest.CaptureFixt
     assert (stats.system_identifier,) == system
 
 
+def test_a_database_that_does_not_say_its_encoding(
+    newest: ServerPrograms, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """SQL_ASCII: texts are taken for UTF-8, and bytes that are none still name their relation."""
+    create = b'CREATE TABLE "\xc3\xa4" (); CREATE TABLE "\xe4" ()'
+    with Host(newest) as host:
+        cluster = host.cluster("ascii")
+        cluster.start({"autovacuum": "off"})
+        with cluster.connect() as connection:
+            connection.execute(
+                "CREATE DATABASE old TEMPLATE template0 ENCODING 'SQL_ASCII' LOCALE 'C'"
+            )
+        with cluster.connect("old") as connection:
+            dsn = connection.info.dsn
+            connection.execute("SET client_encoding = 'SQL_ASCII'")
+            connection.execute(create)
+        names = names_of_server(dsn, {})
+        assert {"\u00e4", "\udce4"} <= {relation.name for relation in names.relations}
+        assert names.not_reached == {}
+        assert run(["wal", "stats", dsn, "--for", "100ms"]) == 0
+        assert b"no name in what was given" not in capsysbinary.readouterr().out
+
+
 def test_a_segment_that_is_gone(newest: ServerPrograms) -> None:
     """Named, instead of a sum with a hole in it."""
     with Host(newest) as host:

@@ -70,7 +70,7 @@ _NamesOption = Annotated[
     typer.Option(
         "--names",
         help="What relations are called: a file of `wal names`, a profile of `observe`, or a "
-        "connection, whose databases are asked.",
+        "connection, whose databases are asked; with --for it is the server's own without it.",
     ),
 ]
 _ByOption = Annotated[
@@ -245,6 +245,7 @@ def _print_what_if(result: WhatIf, console: Console, *, every: bool) -> None:
 def _of_server(
     targets: Sequence[str], length: str, asked: dict[str, Any], names: Names | None
 ) -> WalStats:
+    from pgheadroom.wal import names_of_server
     from pgheadroom.wal.live import read_live
 
     by = asked.pop("by")
@@ -252,7 +253,10 @@ def _of_server(
         raise InputError("--for reads one running server: expected one connection")
     if any(value is not None for value in asked.values()):
         raise InputError("--for begins now: --from, --to and --timeline belong to files")
-    return read_live(targets[0], {}, seconds=parse_duration_s(length), names=names, by=by)
+    seconds = parse_duration_s(length)
+    if names is None:
+        names = names_of_server(targets[0], {})
+    return read_live(targets[0], {}, seconds=seconds, names=names, by=by)
 
 
 def _print_grants(targets: Sequence[str]) -> None:

@@ -59,6 +59,25 @@ def connect(conninfo: str, parameters: Mapping[str, str]) -> psycopg.Connection[
     return connection
 
 
+def _read_texts(connection: psycopg.Connection[Any]) -> None:
+    """Have texts read as UTF-8 where the database does not say what its bytes are."""
+    from psycopg import adapt, pq  # noqa: PLC0415 - loads libpq, as above
+
+    if connection.info.parameter_status("server_encoding") != "SQL_ASCII":
+        return
+
+    class AssumedUtf8(adapt.Loader):
+        """Any bytes come back as they went."""
+
+        format = pq.Format.TEXT
+
+        def load(self, data: adapt.Buffer) -> str:
+            return bytes(data).decode("utf-8", "surrogateescape")
+
+    for name in ("text", "varchar", "bpchar", "name"):
+        connection.adapters.register_loader(name, AssumedUtf8)
+
+
 @contextmanager
 def read_only_session(
     conninfo: str, parameters: Mapping[str, str]
@@ -80,6 +99,7 @@ def read_only_session(
 
     with connect(conninfo, parameters) as connection:
         try:
+            _read_texts(connection)
             for name, value in _SETTINGS.items():
                 connection.execute("SELECT set_config(%s, %s, false)", (name, value))
             yield connection
