@@ -587,6 +587,7 @@ def simulate(
     engine: str = "heap",
     order: bool = False,
     standing: tuple[float, float] | None = None,
+    course: Sequence[Sequence[int]] | None = None,
     progress: Progress | None = None,
 ) -> Simulated:
     """
@@ -618,6 +619,7 @@ def simulate(
         order: Whether the order of the tables is measured, before the run and after it.
         standing: What share of several clients' transactions stood still on a server, and for how
             many of another client's each.
+        course: Transactions of each client by stretch of a server's run; clients keep to it.
         progress: Tells other threads how far it has come.
 
     Raises:

@@ -20,6 +20,7 @@ from pgheadroom.errors import InputError
 from pgheadroom.forms import Filed, in_file
 from pgheadroom.outcome import KEYS, Outcome, outcome_of
 from pgheadroom.play import Played, play
+from pgheadroom.play.course import Course, farthest_apart
 from pgheadroom.play.events import Event
 from pgheadroom.predict import Cell, Given, RunPlan, make_cells, predict_cells
 from pgheadroom.predict.fillfactors import Fillfactor, fillfactor_in_row
@@ -281,6 +282,10 @@ def _standing(cell: Cell, run: Played) -> tuple[float, float] | None:
     return run.standing.share, run.standing.transactions
 
 
+def _course(cell: Cell, run: Played) -> Course:
+    return run.course if _times_count(cell.profile) else ()
+
+
 def given_by(cell: Cell, run: Played) -> Given:
     """
     What a server's run tells the twin, its times as shares of the transactions.
@@ -308,6 +313,7 @@ def given_by(cell: Cell, run: Played) -> Given:
         snapshots=tuple(sorted(run.snapshots)),
         holds=tuple((hold.began, hold.ended) for hold in run.holds),
         standing=_standing(cell, run),
+        course=_course(cell, run),
     )
 
 
@@ -328,6 +334,11 @@ def _told(n: int, profile: Profile, given: Given, run: Played) -> dict[str, Any]
         told[f"cells[{n}].standing"] = (
             f"{100 * share:.2f} % of the transactions stood still, each for {transactions:.0f} of "
             "another client's"
+        )
+    if given.course:
+        told[f"cells[{n}].course"] = (
+            f"clients came on as on the server in {len(given.course)} stretches of the run, one up "
+            f"to {100 * farthest_apart(given.course):.0f} % of its transactions ahead of another"
         )
     if given.operations is not None:
         told[f"cells[{n}].operations"] = given.operations

@@ -335,6 +335,23 @@ def test_autovacuum_begins_with_the_window(programs: ServerPrograms) -> None:
     assert 0 < played.transactions < 3000, "without a rate it would be tens of thousands"
 
 
+def test_events_are_placed_among_all_transactions(programs: ServerPrograms) -> None:
+    """Those that find no row write no log, and count: here all of them after the first."""
+    operations = [{"table": "t", "kind": "delete", "pick": {"distribution": "oldest"}}]
+    data = _profile(
+        operations,
+        {"duration_s": 4, "clients": 2},
+        server={"autovacuum": True, "autovacuum_naptime_s": 1},
+        rows=2,
+    )
+    played = _play(data, programs)
+    assert played.measured["n_tup_del"] == 2 < played.transactions
+    assert all(event.at_frac is not None for event in played.events)
+    late = [event for event in played.events if event.t_s > 1]
+    assert all(event.at_frac is not None and event.at_frac > 0 for event in late)
+    assert sum(map(sum, played.course)) == played.transactions
+
+
 @pytest.mark.pg(">= 18, < 19")
 def test_what_cannot_be_measured_is_refused(programs: ServerPrograms) -> None:
     """Another plan than the profile's, a server that is not there, a borrowed one."""

@@ -15,6 +15,7 @@ def _log(spans: list[tuple[float, float]]) -> TransactionLog:
         ends_s=np.array([end for _, end in spans]),
         latency_ms=np.array([1000 * (end - begin) for begin, end in spans]),
         script=np.zeros(len(spans), dtype=np.int64),
+        client=np.zeros(len(spans), dtype=np.int64),
     )
 
 

@@ -94,6 +94,7 @@ def test_latencies_by_transaction() -> None:
         ends_s=np.arange(550.0),
         latency_ms=np.concatenate([np.arange(500.0), np.arange(50.0) + 1000]),
         script=script,
+        client=np.zeros_like(script),
     )
     found = latencies(log)
     assert found["new_order_ms_p50"] == pytest.approx(249.5)

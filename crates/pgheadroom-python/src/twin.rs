@@ -344,7 +344,8 @@ pub fn drawn_keys(
 #[pyo3(signature = (
     profile_json, server_version, *, interleaving=0, events=None, transactions=None, pace=None,
     windows=0, fillfactors_later=None, fillfactors_at=None, rewrites=None, watch=None,
-    storage="local", engine="heap", order=false, standing=None, progress=None
+    storage="local", engine="heap", order=false, standing=None,
+    course=None, progress=None
 ))]
 #[allow(clippy::too_many_arguments)] // Python's keyword arguments
 pub fn simulate(
@@ -364,6 +365,7 @@ pub fn simulate(
     engine: &str,
     order: bool,
     standing: Option<(f64, f64)>,
+    course: Option<Vec<Vec<u32>>>,
     progress: Option<Py<Progress>>,
 ) -> PyResult<Simulated> {
     let version: PgVersion = server_version.parse().map_err(CoreError::from)?;
@@ -397,6 +399,7 @@ pub fn simulate(
             share,
             transactions,
         }),
+        course: course.unwrap_or_default(),
     };
     let monitor = progress.map_or_else(Arc::default, |progress| monitor_of(&progress));
     let outcome = py.detach(|| {

@@ -9,6 +9,7 @@
 
 mod ahead;
 mod clients;
+mod course;
 mod elsewhere;
 mod events;
 pub(crate) mod machine;

@@ -19,8 +19,8 @@ fn insert(db: &mut Database, table: TableId, keys: impl Iterator<Item = i64>) {
 }
 
 /// Index pages after half of the rows were deleted and vacuumed away, and as many came back behind
-/// the others; `writes` says whether a transaction ran while VACUUM was in the index.
-fn pages_after(writes: bool) -> u32 {
+/// the others; `writes` says behind which steps of the pass over the index a transaction ran.
+fn pages_after(writes: impl Fn(usize) -> bool) -> u32 {
     let version: PgVersion = "18.4".parse().unwrap();
     let settings = WalSettings {
         full_page_writes: false,
@@ -44,26 +44,36 @@ fn pages_after(writes: bool) -> u32 {
         is_toast: false,
     };
     let mut running = db.begin_vacuum(relation, VacuumOptions::default());
+    let (mut steps, mut next) = (0, ROWS + 1);
     loop {
         match db.vacuum_step(&mut running) {
-            VacuumStep::IndexPages(pages) if pages > 0 && writes => {
-                insert(&mut db, table, std::iter::once(ROWS + 1));
+            VacuumStep::IndexPages(pages) if pages > 0 => {
+                if writes(steps) {
+                    insert(&mut db, table, std::iter::once(next));
+                    next += 1;
+                }
+                steps += 1;
             }
             VacuumStep::Pages(_) | VacuumStep::IndexPages(_) => {}
             VacuumStep::Done(_) => break,
         }
     }
-    insert(&mut db, table, ROWS + 2..=ROWS + ROWS / 2);
+    insert(&mut db, table, next..=ROWS + ROWS / 2);
     db.table(table).index_pages()[0]
 }
 
-/// The horizon is looked at again when the pass ends: with a transaction in between the pages are
-/// free at once, without one they wait for the next VACUUM.
+/// The horizon is looked at again when the pass ends: pages behind whose deletion a transaction
+/// ran are free at once, the others wait for the next VACUUM.
 ///
 /// Source: `_bt_pendingfsm_finalize`, src/backend/access/nbtree/nbtpage.c (REL_18_STABLE).
 #[test]
 fn deleted_pages_are_free_once_transactions_have_gone_on() {
-    let (busy, idle) = (pages_after(true), pages_after(false));
+    let (busy, idle) = (pages_after(|_| true), pages_after(|_| false));
     assert_eq!(idle, 1 + 1 + 17, "metapage, root, leaves of 6000 rows");
     assert!(busy + 4 <= idle, "{busy} and {idle} pages");
+    let early = pages_after(|step| step < 3);
+    assert!(
+        busy < early && early < idle,
+        "{busy}, {early} and {idle} pages"
+    );
 }

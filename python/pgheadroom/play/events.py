@@ -76,7 +76,7 @@ def place_events(
 
     Args:
         events: What the log tells.
-        ended_at: When the transactions ended, in epoch seconds, as their WAL records say.
+        ended_at: When the transactions ended, in epoch seconds: all of them, as pgbench says.
         began_at: When the clients started, in epoch seconds.
     """
     ended = sorted(ended_at)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgheadroom import quoting
 from pgheadroom.errors import InputError, LabError, MeasurementInvalid
+from pgheadroom.play.course import Course, course
 from pgheadroom.play.deadlocks import Deadlocks
 from pgheadroom.play.events import Event, place_events, read_events
 from pgheadroom.play.load import load
@@ -86,6 +87,7 @@ class Played:
     standing: Standing | None = None
     failed_transactions: int = 0
     holds: tuple[Hold, ...] = ()
+    course: Course = ()
 
 
 def play(
@@ -148,6 +150,8 @@ class _Play:
         self.work = work
         self.names = profile.table_names
         self.standing: Standing | None = None
+        self.course: Course = ()
+        self.ended_at: Sequence[float] = ()
 
     def run(self, assumed: dict[str, Any], *, with_places: bool) -> Played:
         self.say("load")
@@ -205,8 +209,8 @@ class _Play:
             duration_s=duration_s,
             transactions=transactions,
             plans=plans,
-            events=place_events(events, wal.ended_at, began_at),
-            holds=place_holds(holds, wal.ended_at, began_at),
+            events=place_events(events, self.ended_at or wal.ended_at, began_at),
+            holds=place_holds(holds, self.ended_at or wal.ended_at, began_at),
             snapshots=snapshots,
             checks={
                 "pg_stat_wal_records": counted,
@@ -220,6 +224,7 @@ class _Play:
             },
             places=places,
             standing=self.standing,
+            course=self.course,
             failed_transactions=0 if report is None else report.failed_transactions,
             turns={}
             if report is None or report.failed_transactions
@@ -333,8 +338,11 @@ class _Play:
                 f"{ended} transactions ran and {failed} failed, {deadlocks.count} of them in "
                 f"deadlocks and {report.serialization_failures} to serialize, expected {wanted}"
             )
-        logs = folder.glob(f"{_LOG_PREFIX}.*")
-        self.standing = standing(read_logs(logs), run.clients) if run.clients > 1 else None
+        log = read_logs(folder.glob(f"{_LOG_PREFIX}.*"))
+        self.standing = standing(log, run.clients)
+        self.course = course(log, run.clients)
+        # Not those of the log of the server alone, for a transaction that finds no row has none.
+        self.ended_at = log.ends_s.tolist()
         return report, holder.held, duration_s
 
     def _arguments(self, folder: Path) -> list[str]:
@@ -348,8 +356,7 @@ class _Play:
             arguments += ["-T", str(int(run.duration_s))]
             if run.rate_per_s is not None:
                 arguments += ["-R", repr(run.rate_per_s)]
-        if run.clients > 1:
-            arguments += ["--log", f"--log-prefix={_LOG_PREFIX}"]
+        arguments += ["--log", f"--log-prefix={_LOG_PREFIX}"]
         if workload.builtin is not None:
             return [*arguments, "-b", workload.builtin.builtin]
         for name, value in variables(self.profile).items():

@@ -155,7 +155,7 @@ def place_holds(
 
     Args:
         holds: In seconds since the clients started.
-        ended_at: When the transactions ended, in epoch seconds, as their WAL records say.
+        ended_at: When the transactions ended, in epoch seconds: all of them, as pgbench says.
         began_at: When the clients started, in epoch seconds.
     """
     ended = sorted(ended_at)

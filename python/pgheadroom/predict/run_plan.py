@@ -52,7 +52,8 @@ class Given:
     `events` are None when nobody looked, and empty when nothing happened. `snapshots` are those
     that were held, from and to which share of the run; None: as the profile wants them. `holds` are
     further ones whose beginning and end are known to lie within a range each. `standing` is what
-    share of several clients' transactions stood still, and for how many of another client's each.
+    share of several clients' transactions stood still, and for how many of another client's each;
+    `course` the transactions of each client by stretch of the run.
     """
 
     operations: int | None = None
@@ -60,6 +61,7 @@ class Given:
     snapshots: tuple[tuple[float, float], ...] | None = None
     holds: tuple[tuple[Range, Range], ...] = ()
     standing: tuple[float, float] | None = None
+    course: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +112,7 @@ class Piece:
     later: tuple[tuple[str, int], ...] = ()
     rewrites: tuple[tuple[str, float, float | None], ...] = ()
     standing: tuple[float, float] | None = None
+    course: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +185,7 @@ class RunPlan:
             later=tuple(asked.later.items()),
             rewrites=asked.rewrites,
             standing=given.standing,
+            course=given.course,
         )
 
     def _clock_of(self, cell: Cell) -> Clock | None:

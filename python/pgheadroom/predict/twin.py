@@ -164,6 +164,7 @@ def simulate(
         engine=piece.model.engine,
         order=piece.model.order,
         standing=piece.standing,
+        course=piece.course,
         progress=progress,
     )
 

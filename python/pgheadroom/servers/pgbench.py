@@ -111,13 +111,14 @@ class TransactionLog:
     """
     Every transaction of a run, by its end.
 
-    `ends_s` in epoch seconds, `latency_ms`, and `script`, the number of its script on the command
-    line; all of shape (n,).
+    `ends_s` in epoch seconds, `latency_ms`, `script`, the number of its script on the command line,
+    and `client`, from 0; all of shape (n,).
     """
 
     ends_s: FloatArray
     latency_ms: FloatArray
     script: IntArray
+    client: IntArray
 
 
 def read_logs(paths: Iterable[Path]) -> TransactionLog:
@@ -134,6 +135,7 @@ def read_logs(paths: Iterable[Path]) -> TransactionLog:
     ends: list[float] = []
     latencies: list[float] = []
     scripts: list[int] = []
+    clients: list[int] = []
     for path in sorted(paths):
         for number, line in enumerate(path.read_text(encoding="ascii").splitlines(), start=1):
             fields = line.split()
@@ -142,6 +144,7 @@ def read_logs(paths: Iterable[Path]) -> TransactionLog:
                     ends.append(int(fields[4]) + int(fields[5]) / 1e6)
                     latencies.append(int(fields[2]) / 1000)
                     scripts.append(int(fields[3]))
+                    clients.append(int(fields[0]))
             except (IndexError, ValueError) as error:
                 raise MeasurementInvalid(
                     f"line {number} of pgbench's log is {line!r}, not a transaction"
@@ -153,4 +156,5 @@ def read_logs(paths: Iterable[Path]) -> TransactionLog:
         ends_s=np.array(ends)[order],
         latency_ms=np.array(latencies)[order],
         script=np.array(scripts)[order],
+        client=np.array(clients)[order],
     )

@@ -1,5 +1,7 @@
 //! VACUUM of an index: dead entries, empty pages, and free pages for the map.
 
+use std::ops::Range;
+
 use pgheadroom_layout::BlockNumber;
 use pgheadroom_layout::page::BLCKSZ;
 
@@ -73,6 +75,21 @@ impl Btree {
         let mut result = BulkDeletion::default();
         let pending = self.scan_pages(&mut result, Some(is_dead), next_xid, table, sink);
         OpenDeletion { result, pending }
+    }
+
+    /// Pages that the pass has deleted, of these, were it not until now.
+    pub(crate) fn delete_again(
+        &mut self,
+        open: &mut OpenDeletion,
+        pages: Range<BlockNumber>,
+        next_xid: Xid,
+    ) {
+        for (block, safe_xid) in &mut open.pending {
+            if pages.contains(block) {
+                *safe_xid = next_xid;
+                self.page_mut(*block).state = PageState::Deleted { safe_xid: next_xid };
+            }
+        }
     }
 
     /// The second part: pages that the pass has deleted are free at once, if by now nobody can be

@@ -24,6 +24,9 @@ use crate::vacuum::{
 use crate::vm::{ForkTruncation, VisibilityMap};
 use crate::wal::{IndexLog, RecordType, Wal};
 
+/// In so many steps a pass over an index goes by, at most.
+const STEPS_OF_A_PASS: u32 = 200;
+
 /// A VACUUM of a table, or of its TOAST table, in progress.
 #[derive(Debug)]
 pub struct RunningVacuum {
@@ -31,7 +34,7 @@ pub struct RunningVacuum {
     oldest_xmin: Xid,
     scan: VacuumScan,
     phase: Phase,
-    /// What the pass over the index did, between its two steps.
+    /// What the pass over the index did, until its end.
     open: Option<OpenDeletion>,
 }
 
@@ -41,6 +44,8 @@ enum Phase {
     Scan,
     /// The index at this place.
     Index(usize),
+    /// The pass over that index, which has come to this page.
+    IndexPass(usize, BlockNumber),
     /// The end of the pass over that index, which others may have passed by meanwhile.
     IndexEnd(usize),
     Reclaim,
@@ -214,6 +219,24 @@ impl Database {
         step
     }
 
+    /// About how many pages of the table and its indexes a VACUUM has before it. How many of those
+    /// of the first pass the second one comes back to is known when the first is over; until then
+    /// it is taken to be half of them.
+    ///
+    /// # Panics
+    /// When there is no such relation.
+    #[must_use]
+    pub fn vacuum_pages_left(&self, running: &RunningVacuum) -> u64 {
+        let table = self.relation(running.relation);
+        let heap = running.scan.pages_left(table.heap().vm());
+        let indexes: u64 = table.index_pages().into_iter().map(u64::from).sum();
+        match running.phase {
+            Phase::Scan => (heap + heap / 2) as u64 + indexes,
+            _ if running.scan.needs_index_pass() => heap as u64 + indexes,
+            _ => heap as u64,
+        }
+    }
+
     /// The table, or its TOAST table.
     ///
     /// # Panics
@@ -246,10 +269,13 @@ impl Table {
     ) -> VacuumStep {
         if let Phase::Index(position) = running.phase {
             if position < self.indexes.len() {
-                running.phase = Phase::IndexEnd(position);
+                running.phase = Phase::IndexPass(position, BlockNumber(0));
                 return self.vacuum_index(position, running, since_then.procs, wal);
             }
             running.phase = Phase::Reclaim;
+        }
+        if let Phase::IndexPass(position, from) = running.phase {
+            return self.pass_index(position, from, running, since_then.procs);
         }
         if let Phase::IndexEnd(position) = running.phase {
             running.phase = Phase::Index(position + 1);
@@ -292,6 +318,7 @@ impl Table {
     /// The pass over an index, if it needs one.
     ///
     /// Source: `lazy_vacuum_all_indexes`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
+    /// Differs: entries go at its beginning, whichever page they lie on.
     fn vacuum_index(
         &mut self,
         position: usize,
@@ -301,13 +328,40 @@ impl Table {
     ) -> VacuumStep {
         let scan = &running.scan;
         if !scan.needs_index_pass() {
-            return VacuumStep::IndexPages(1);
+            return VacuumStep::IndexPages(0);
         }
         let is_dead = |tid| scan.is_dead(tid);
         running.open = Some(self.with_index(position, procs, wal, |tree, heap, log| {
             tree.begin_bulk_delete(is_dead, procs.next_xid(), heap, log)
         }));
-        VacuumStep::IndexPages(self.indexes[position].tree.page_count())
+        VacuumStep::IndexPages(0)
+    }
+
+    /// The pass comes to the next pages: those that it deletes remember who is next by then.
+    fn pass_index(
+        &mut self,
+        position: usize,
+        from: BlockNumber,
+        running: &mut RunningVacuum,
+        procs: &ProcArray,
+    ) -> VacuumStep {
+        let tree = &mut self.indexes[position].tree;
+        let pages = tree.page_count();
+        let Some(open) = running.open.as_mut() else {
+            running.phase = Phase::IndexEnd(position);
+            return VacuumStep::IndexPages(1);
+        };
+        let to = from
+            .0
+            .saturating_add(pages.div_ceil(STEPS_OF_A_PASS))
+            .min(pages);
+        tree.delete_again(open, from..BlockNumber(to), procs.next_xid());
+        running.phase = if to < pages {
+            Phase::IndexPass(position, BlockNumber(to))
+        } else {
+            Phase::IndexEnd(position)
+        };
+        VacuumStep::IndexPages(to - from.0)
     }
 
     /// Source: `lazy_cleanup_all_indexes`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).

@@ -79,7 +79,9 @@ pub fn check(
     }
     if run.clients > 1 {
         let is_measured = conditions.standing.is_some();
-        approximations.push(assumed(run.clients, run.rate_per_s, is_measured));
+        let has_course = !conditions.course.is_empty();
+        let said = assumed(run.clients, run.rate_per_s, is_measured, has_course);
+        approximations.push(said);
     }
     if !run.snapshot.is_empty() {
         approximations.push(

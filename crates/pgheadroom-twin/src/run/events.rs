@@ -97,6 +97,8 @@ pub struct Conditions {
     pub order: bool,
     /// How often clients stand still, if somebody has measured it.
     pub standing: Option<Standing>,
+    /// Transactions of each client by stretch of the run, if somebody has measured them.
+    pub course: Vec<Vec<u32>>,
 }
 
 impl Conditions {
@@ -146,6 +148,8 @@ pub struct Plan {
     pub isolation: Isolation,
     /// How often clients stand still, if somebody has measured it.
     pub standing: Option<Standing>,
+    /// Transactions of each client by stretch of the run, if somebody has measured them.
+    pub course: Vec<Vec<u32>>,
     /// What this is a share of.
     pub whole: Option<Whole>,
     /// What is not played as a server would, in sentences.
@@ -239,6 +243,7 @@ impl Plan {
             interleaving: conditions.interleaving,
             rate_per_s: spec.run.rate_per_s,
             standing: conditions.standing,
+            course: conditions.course.clone(),
             isolation: match spec.run.isolation {
                 profile::Isolation::ReadCommitted => Isolation::ReadCommitted,
                 profile::Isolation::RepeatableRead => Isolation::RepeatableRead,
@@ -318,7 +323,7 @@ struct SpreadVacuum {
     /// After how many transactions it begins and ends.
     from: u64,
     until: u64,
-    /// Pages of the table and its indexes: looked at, and there when it began.
+    /// Pages of the table and its indexes: looked at, and to be looked at in all, about.
     done: u64,
     pages: u64,
 }
@@ -329,15 +334,14 @@ impl SpreadVacuum {
             table,
             is_toast: false,
         };
-        let of = db.table(table);
-        let pages = of.heap().page_count() + of.index_pages().iter().sum::<u32>();
+        let running = db.begin_vacuum(relation, VacuumOptions::BY_ITSELF);
         Self {
-            running: db.begin_vacuum(relation, VacuumOptions::BY_ITSELF),
+            pages: db.vacuum_pages_left(&running),
+            running,
             table,
             from,
             until,
             done: 0,
-            pages: u64::from(pages),
         }
     }
 
@@ -347,6 +351,10 @@ impl SpreadVacuum {
         let passed = transactions - self.from;
         while is_last || self.done * (self.until - self.from) < self.pages * passed {
             match db.vacuum_step(&mut self.running) {
+                // The first pass is over, and it is known how many pages the second one has.
+                VacuumStep::Pages(0) => {
+                    self.pages = self.done + db.vacuum_pages_left(&self.running);
+                }
                 VacuumStep::Pages(pages) | VacuumStep::IndexPages(pages) => {
                     self.done += u64::from(pages);
                 }

@@ -119,7 +119,12 @@ fn within((low, high): (f64, f64), place: f64) -> f64 {
 }
 
 /// What a reader is told of it.
-pub(crate) fn assumed(clients: u32, rate_per_s: Option<f64>, is_measured: bool) -> String {
+pub(crate) fn assumed(
+    clients: u32,
+    rate_per_s: Option<f64>,
+    is_measured: bool,
+    has_course: bool,
+) -> String {
     let (low, high) = PAUSE;
     let pauses = match rate_per_s {
         None => format!("pauses are {low} to {high} times as long as a statement"),
@@ -139,14 +144,18 @@ pub(crate) fn assumed(clients: u32, rate_per_s: Option<f64>, is_measured: bool) 
         ),
     };
     let (soonest, latest) = WAKE;
-    let uneven = UNEVEN_MAX.exp();
+    let uneven = if has_course {
+        "clients come on beside each other as on the server".to_owned()
+    } else {
+        let slowest = UNEVEN_MAX.exp();
+        format!("a client is up to {slowest:.1} times as slow as an even one")
+    };
     let rarely = 1.0 / STALLS_MAX;
     format!(
         "when statements of {clients} clients begin is drawn, by each run on a machine of its own, \
          from a quiet to a busy one: {pauses}, who waits for a row goes on {soonest} to {latest} \
-         times a statement after it is free, a client is up to {uneven:.1} times as slow as an \
-         even one, at most one statement in {rarely:.0} stands still for {STALL} times as \
-         long{standing}"
+         times a statement after it is free, {uneven}, at most one statement in {rarely:.0} stands \
+         still for {STALL} times as long{standing}"
     )
 }
 

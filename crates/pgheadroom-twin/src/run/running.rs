@@ -65,7 +65,8 @@ impl<'a, W: Workload> Running<'a, W> {
             plan.rate_per_s,
             plan.standing,
         )
-        .of_calls(workload.is_one_call());
+        .of_calls(workload.is_one_call())
+        .along(&plan.course);
         let ahead = Ahead::new(workload);
         let elsewhere = plan.whole.as_ref().map(|whole| {
             Elsewhere::new(whole, workload, plan.transactions_each, plan.interleaving)

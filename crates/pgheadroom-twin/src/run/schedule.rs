@@ -14,12 +14,15 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use crate::pgbench::Prng;
+use crate::run::course::Course;
 use crate::run::machine::{Machine, STALL, Standing};
 
 /// Seconds after which a session that waits looks whether it waits for itself.
 ///
 /// Source: `deadlock_timeout`, src/backend/utils/misc/guc_tables.c: its default.
 const DEADLOCK_TIMEOUT_S: f64 = 1.0;
+/// The shortest pause of a client that is behind its course, in those of an even one.
+const QUICKEST: f64 = 0.05;
 
 /// What a client does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +85,8 @@ pub(super) struct Schedule {
     /// How often a client has been on its way to the server, and transactions that have ended.
     ways: f64,
     ended: f64,
+    /// How clients are to come on, where that was measured.
+    course: Option<Course>,
     /// Statements that have been carried out.
     statements: f64,
     /// Whether each transaction is a procedure's call.
@@ -115,6 +120,7 @@ impl Schedule {
             machine,
             ways: 0.0,
             ended: 0.0,
+            course: None,
             statements: 0.0,
             has_calls: false,
             due: BinaryHeap::new(),
@@ -132,6 +138,14 @@ impl Schedule {
     /// The same, where each transaction is a procedure's call, or is not.
     pub const fn of_calls(mut self, has_calls: bool) -> Self {
         self.has_calls = has_calls;
+        self
+    }
+
+    /// The same, where clients come on as a server's did.
+    pub fn along(mut self, course: &[Vec<u32>]) -> Self {
+        if self.throttle.is_none() && course.iter().all(|part| part.len() == self.waits.len()) {
+            self.course = Course::new(course);
+        }
         self
     }
 
@@ -168,7 +182,8 @@ impl Schedule {
 
     /// The client's next statement, or its COMMIT, follows after the way to the client and back.
     pub fn pause(&mut self, client: usize, turn: Turn) {
-        let time = self.draw(self.machine.pause * self.machine.pauses[client]) + self.stand_still();
+        let mean = self.machine.pause * self.slowness(client);
+        let time = self.draw_pause(mean) + self.stand_still();
         self.push(time, turn);
     }
 
@@ -244,18 +259,44 @@ impl Schedule {
             self.go_on();
         } else {
             self.ended += 1.0;
+            if let Some(course) = &mut self.course {
+                course.end_transaction(client);
+            }
             let between = if self.has_calls {
                 self.machine.between_calls * self.statements / self.ended
             } else {
                 self.machine.between
             };
-            self.begin_after(between * self.machine.pauses[client], client);
+            self.begin_after(between * self.slowness(client), client);
         }
     }
 
     /// The client begins its transaction now, which had to wait until nobody was in one.
     pub fn begin_now(&mut self, client: usize) {
         self.push(0.0, Turn::Begin(client));
+    }
+
+    /// How long the client's pauses are, in those of an even one: as the machine has it, or so that
+    /// the client keeps to its course.
+    fn slowness(&self, client: usize) -> f64 {
+        let own = self.machine.pauses[client];
+        let Some(share) = self.course.as_ref().and_then(|course| course.share(client)) else {
+            return own;
+        };
+        if self.ended == 0.0 {
+            return own;
+        }
+        // Of a transaction, on an even machine.
+        let work = self.statements / self.ended;
+        let pauses = if self.has_calls {
+            self.machine.between_calls * work
+        } else {
+            self.machine.pause * self.ways / self.ended
+        };
+        #[allow(clippy::cast_precision_loss)] // few clients
+        let clients = self.waits.len() as f64;
+        let cycle = (work + pauses) / (share * clients);
+        ((cycle - work) / pauses).max(QUICKEST)
     }
 
     /// How fast a client's transactions of one statement follow each other, beside the others'.
@@ -275,7 +316,7 @@ impl Schedule {
             self.throttle = Some(next);
             next.max(self.now)
         } else {
-            self.now + self.draw(pause) + self.stand_still()
+            self.now + self.draw_pause(pause) + self.stand_still()
         };
         let turn = Turn::Begin(client);
         self.due.push(Due { time, turn });
@@ -284,6 +325,17 @@ impl Schedule {
     fn push(&mut self, after: f64, turn: Turn) {
         let time = self.now + after;
         self.due.push(Due { time, turn });
+    }
+
+    /// A pause with this mean. One that keeps a client to its course ends with the stretch.
+    fn draw_pause(&mut self, mean: f64) -> f64 {
+        let drawn = self.draw(mean);
+        match &self.course {
+            Some(course) if self.ended > 0.0 => {
+                drawn.min(course.left().max(1.0) * self.now / self.ended)
+            }
+            _ => drawn,
+        }
     }
 
     /// A time with this mean, from an exponential distribution.
@@ -402,5 +454,46 @@ mod tests {
         // Of an exponential distribution 37 % are longer than the mean.
         let (expected, found) = (40_000.0 * 0.02 * 0.37, f64::from(long));
         assert!(found > 0.8 * expected && found < 1.2 * expected, "{found}");
+    }
+
+    /// Whatever the machine, a client is where the server's was when a stretch ends, within a few
+    /// transactions; also one that stands still while the others go on.
+    #[test]
+    fn clients_keep_to_their_course() {
+        let stretches = [[300, 100, 50, 350], [100, 300, 400, 0], [0, 400, 350, 50]];
+        let course = stretches.map(|stretch| stretch.to_vec());
+        for seed in 0..8 {
+            let mut schedule = Schedule::new(4, seed, None, None).along(&course);
+            let mut done = [0_u32; 4];
+            let mut goals = [0_u32; 4];
+            let mut next_end = 0;
+            let mut ends = stretches.iter();
+            while let Some(turn) = schedule.next() {
+                match turn {
+                    Turn::Begin(client) if done.iter().sum::<u32>() < 2400 => {
+                        schedule.run_statement(client);
+                    }
+                    Turn::EndStatement(client) => {
+                        done[client] += 1;
+                        schedule.end_transaction(client);
+                    }
+                    _ => {}
+                }
+                if done.iter().sum::<u32>() == next_end {
+                    for (client, &goal) in goals.iter().enumerate() {
+                        assert!(
+                            done[client].abs_diff(goal) < 40,
+                            "{seed}: {done:?} {goals:?}"
+                        );
+                    }
+                    let Some(stretch) = ends.next() else { break };
+                    for (goal, count) in goals.iter_mut().zip(stretch) {
+                        *goal += count;
+                    }
+                    next_end = goals.iter().sum();
+                }
+            }
+            assert_eq!(next_end, 2400, "{seed}");
+        }
     }
 }

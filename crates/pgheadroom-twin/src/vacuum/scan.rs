@@ -67,6 +67,18 @@ impl VacuumScan {
         !self.done.bypassed_indexes && !self.with_dead.is_empty()
     }
 
+    /// Pages that the first pass will look at, if the map stays as it is, or that the second one
+    /// has left.
+    pub(crate) fn pages_left(&self, vm: &VisibilityMap) -> usize {
+        let mut ahead = Self {
+            next: self.next,
+            run_end: self.run_end,
+            ..Self::new(self.options, self.rel_pages)
+        };
+        let scanned = std::iter::from_fn(|| ahead.next_block(vm)).count();
+        scanned + self.with_dead.len() - self.reclaimed
+    }
+
     /// Whether the line pointer at this TID is dead.
     #[must_use]
     pub fn is_dead(&self, tid: Tid) -> bool {

@@ -1,0 +1,49 @@
+"""How clients come on beside each other, out of pgbench's log."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgheadroom.play.course import course, farthest_apart
+from pgheadroom.servers.pgbench import TransactionLog
+
+
+def _log(clients: list[int]) -> TransactionLog:
+    count = len(clients)
+    return TransactionLog(
+        ends_s=np.arange(count, dtype=float),
+        latency_ms=np.ones(count),
+        script=np.zeros(count, dtype=np.int64),
+        client=np.array(clients, dtype=np.int64),
+    )
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=3000))
+def test_every_transaction_is_in_one_stretch(clients: list[int]) -> None:
+    """Sums over stretches are each client's transactions, and stretches are as long as another."""
+    found = course(_log(clients), 4)
+    if not found:
+        assert len(clients) < 200  # two stretches of 25 transactions of each client
+        return
+    assert [sum(counts) for counts in zip(*found, strict=True)] == [
+        clients.count(client) for client in range(4)
+    ]
+    sums = [sum(stretch) for stretch in found]
+    assert max(sums) - min(sums) <= 1
+    assert len(found) <= 100
+
+
+def test_one_client_has_no_course() -> None:
+    """Nobody is beside it."""
+    assert course(_log([0] * 5000), 1) == ()
+
+
+def test_how_far_one_is_ahead() -> None:
+    """In its own transactions: one that does all of its first is ahead by all of them."""
+    first_one = course(_log([0] * 500 + [1] * 500), 2)
+    assert farthest_apart(first_one) == pytest.approx(1.0)
+    in_turns = course(_log([0, 1] * 500), 2)
+    assert farthest_apart(in_turns) == pytest.approx(0.0, abs=0.01)
