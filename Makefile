@@ -22,7 +22,7 @@ TEST_SERVERS = PGHEADROOM_TEST_SERVERS="$$(ls -d .servers/*/package 2>/dev/null 
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 SERVER_TESTS := tests/cli tests/postgres tests/report
 
-.PHONY: help setup demo docs site test test-long check check-pg lint types unit rust mutants golden record fuzz coverage fuzz-inputs fuzz-profiles fuzz-twin fuzz-wal bench bench-advice bench-wal wal-truth accuracy wheel changelog servers lock clean
+.PHONY: help setup demo docs site test test-long check check-pg lint types unit rust mutants golden record fuzz coverage fuzz-inputs fuzz-profiles fuzz-twin fuzz-wal bench bench-advice bench-wal wal-truth accuracy wheel lint-release changelog servers lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -150,6 +150,9 @@ wheel: setup ## A wheel for this platform in dist/, started where there is no ca
 	rm -f dist/*.whl
 	$(BIN)/maturin build --release --locked --out dist
 	tools/try-wheel dist/*.whl
+
+lint-release: ## What only GitHub and Docker run, and shell scripts, by pinned linters
+	tools/lint-release
 
 changelog: setup ## The fragments of changelog.d as the newest section of CHANGELOG.md, for a release
 	$(BIN)/towncrier build --yes --version "$$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)"

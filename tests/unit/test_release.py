@@ -1,7 +1,7 @@
 """
 What a release is made of: the changelog out of its fragments, the GitHub Action, the image's pins.
 
-What only GitHub or Docker can run is linted by hand (docs/building.md); its steps are run here.
+What only GitHub or Docker can run is linted (`make lint-release`); its steps are run here.
 """
 
 from __future__ import annotations
