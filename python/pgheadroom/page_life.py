@@ -91,7 +91,7 @@ class PageState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class PageEvent:
     """
     Something that happened to the page.
 
@@ -115,7 +115,7 @@ class Event:
         return _sentence(self.kind, self.details)
 
 
-def _told(events: Sequence[Event]) -> list[dict[str, Any]]:
+def _told(events: Sequence[PageEvent]) -> list[dict[str, Any]]:
     """Events in a file: details beside the number, and what happened in words."""
     return [
         {"number": event.number, "transaction": event.transaction, "kind": event.kind}
@@ -146,7 +146,7 @@ class PageLife(Filed):
     first_count: int
     left_out: int
     prune_below_bytes: int
-    events: Annotated[tuple[Event, ...], Stored(tuple[dict[str, Any], ...], dump=_told)]
+    events: Annotated[tuple[PageEvent, ...], Stored(tuple[dict[str, Any], ...], dump=_told)]
 
     @property
     def event_count(self) -> int:
@@ -223,10 +223,10 @@ def read_life(text: str, table: str) -> PageLife:
     )
 
 
-def _event(told: _ToldEvent) -> Event:
+def _event(told: _ToldEvent) -> PageEvent:
     own = {"number", "transaction", "kind", "page"}
     page = told.page
-    return Event(
+    return PageEvent(
         number=told.number,
         transaction=told.transaction,
         kind=told.kind,

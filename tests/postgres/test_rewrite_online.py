@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import observed
 import pytest
 
-from pgheadroom.predict import Rewrite, Timing, predict
+from pgheadroom.predict import RewriteAsked, Timing, predict
 from pgheadroom.predict.rewriting import RewrittenLater
 from pgheadroom.profile import parse_profile
 from pgheadroom.servers import Cluster, Host, ServerPrograms, find_client
@@ -57,7 +57,7 @@ def _foreseen(version: str) -> RewrittenLater:
         server=version,
         timing=Timing(tps=1000, windows=4),
         from_fillfactor=100,
-        rewrite=Rewrite(at_frac=0.5, how="online", takes_s=UPDATES / 1000),
+        rewrite=RewriteAsked(at_frac=0.5, how="online", takes_s=UPDATES / 1000),
     ).cells
     assert cell.rewritten_later is not None
     return cell.rewritten_later

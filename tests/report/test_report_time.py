@@ -12,7 +12,7 @@ import vl_convert
 from rich.console import Console
 
 import showing
-from pgheadroom.predict import Prediction, Rewrite, Timing, predict
+from pgheadroom.predict import Prediction, RewriteAsked, Timing, predict
 from pgheadroom.profile import parse_profile
 from pgheadroom.report import charts, text, views
 from pgheadroom.report.proof import heading, time_tables
@@ -34,8 +34,8 @@ def _result(shape: str) -> Prediction:
         "hostile": (None, None, SERVER, HOSTILE),
     }[shape]
     rewrite = {
-        "full": Rewrite(at_frac=0.25),
-        "online": Rewrite(at_frac=0.25, how="online", takes_s=20),
+        "full": RewriteAsked(at_frac=0.25),
+        "online": RewriteAsked(at_frac=0.25, how="online", takes_s=20),
     }.get(shape)
     profile = parse_profile(
         {

@@ -46,6 +46,17 @@ def test_files_stay_readable(path: Path) -> None:
     assert [number for number, line in enumerate(lines, 1) if len(line) > 100] == []
 
 
+def test_a_name_is_one_class() -> None:
+    """Forty names were two classes each: a plan's record and a lab's, a run's piece and another."""
+    homes: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "python").rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert len(homes) > 400
+    assert {name: where for name, where in homes.items() if len(where) > 1} == {}
+
+
 def test_functions_stay_readable() -> None:
     """Of 80 lines at most, from their first line on: a command's options stand above it."""
     long = [

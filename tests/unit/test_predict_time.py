@@ -10,7 +10,7 @@ import pytest
 
 from pgheadroom.errors import InputError
 from pgheadroom.outcome import outcome_of, put_together
-from pgheadroom.predict import PredictedCell, Rewrite, Timing, predict
+from pgheadroom.predict import PredictedCell, RewriteAsked, Timing, predict
 from pgheadroom.predict.cells import loaded_at, loaded_rows, make_cells
 from pgheadroom.predict.clock import TPS_PER_CLIENT, clock_of, has_clockwork
 from pgheadroom.predict.convergence import takes_effect
@@ -198,7 +198,7 @@ def test_pages_stay_until_rows_move() -> None:
     assert cell.predicted.heap_pages < cell.rewritten.predicted.heap_pages  # type: ignore[operator]
 
 
-def _rewritten(rewrite: Rewrite, **run: Any) -> PredictedCell:
+def _rewritten(rewrite: RewriteAsked, **run: Any) -> PredictedCell:
     """A table loaded at 100, altered to 80 when the run begins, and rewritten in the middle."""
     (cell,) = predict(
         _profile({"operations": 20_000} | run),
@@ -214,7 +214,7 @@ def _rewritten(rewrite: Rewrite, **run: Any) -> PredictedCell:
 
 def test_vacuum_full_in_the_middle() -> None:
     """From there on the table is as one that was loaded at the new setting; its WAL is counted."""
-    cell = _rewritten(Rewrite(at_frac=0.25))
+    cell = _rewritten(RewriteAsked(at_frac=0.25))
     later, start = cell.rewritten_later, cell.rewritten
     assert later is not None
     assert start is not None
@@ -240,7 +240,7 @@ def test_vacuum_full_in_the_middle() -> None:
 
 def test_an_online_rewrite_holds_a_snapshot() -> None:
     """While rows are copied nothing is pruned: HOT falls; the new table then has all rows."""
-    cell = _rewritten(Rewrite(at_frac=0.25, how="online", takes_s=5))
+    cell = _rewritten(RewriteAsked(at_frac=0.25, how="online", takes_s=5))
     later, start = cell.rewritten_later, cell.rewritten
     assert later is not None
     assert start is not None
@@ -260,14 +260,14 @@ def test_an_online_rewrite_holds_a_snapshot() -> None:
 @pytest.mark.parametrize(
     ("rewrite", "said"),
     [
-        (Rewrite(at_frac=0.0), "^rewrite 0"),
-        (Rewrite(at_frac=1.0), "^rewrite 1"),
-        (Rewrite(at_frac=0.5, takes_s=1.0), "^rewrite_for 1"),
-        (Rewrite(at_frac=0.5, how="online", takes_s=-1.0), "^rewrite_for -1"),
-        (Rewrite(at_frac=0.9, how="online", takes_s=5.0), "end after the run"),
+        (RewriteAsked(at_frac=0.0), "^rewrite 0"),
+        (RewriteAsked(at_frac=1.0), "^rewrite 1"),
+        (RewriteAsked(at_frac=0.5, takes_s=1.0), "^rewrite_for 1"),
+        (RewriteAsked(at_frac=0.5, how="online", takes_s=-1.0), "^rewrite_for -1"),
+        (RewriteAsked(at_frac=0.9, how="online", takes_s=5.0), "end after the run"),
     ],
 )
-def test_rewrites_that_are_none(rewrite: Rewrite, said: str) -> None:
+def test_rewrites_that_are_none(rewrite: RewriteAsked, said: str) -> None:
     """A moment outside the run, an end behind it, and a duration of what has none."""
     with pytest.raises(InputError, match=said):
         _rewritten(rewrite)
@@ -276,7 +276,7 @@ def test_rewrites_that_are_none(rewrite: Rewrite, said: str) -> None:
 def test_a_rewrite_needs_what_it_is_compared_with() -> None:
     """Without a setting before there is nothing to converge from."""
     with pytest.raises(InputError, match="from_fillfactor"):
-        predict(_profile(), [80], server="18.4", rewrite=Rewrite(at_frac=0.5))
+        predict(_profile(), [80], server="18.4", rewrite=RewriteAsked(at_frac=0.5))
 
 
 def _grown(operations: list[Json], fillfactor: int, snapshot: list[Json] | None = None) -> Growth:

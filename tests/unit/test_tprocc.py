@@ -48,7 +48,7 @@ def test_a_schedule_of_ones_own_is_a_level() -> None:
             fillfactor.parse(wrong)
 
 
-def _workload(**changed: object) -> predicted.Workload:
+def _workload(**changed: object) -> predicted.PredictedLoad:
     given = {
         "version": "18.4",
         "level": 100,
@@ -60,7 +60,7 @@ def _workload(**changed: object) -> predicted.Workload:
         "seed": 1,
         **changed,
     }
-    return predicted.Workload(**given)  # type: ignore[arg-type]
+    return predicted.PredictedLoad(**given)  # type: ignore[arg-type]
 
 
 def test_what_the_twin_says_is_what_a_server_did() -> None:

@@ -12,7 +12,7 @@ import typer
 from pgheadroom.errors import InputError
 
 if TYPE_CHECKING:
-    from pgheadroom.predict import Rewrite
+    from pgheadroom.predict import RewriteAsked
 
 
 class RewriteHow(StrEnum):
@@ -51,7 +51,7 @@ RewriteForOption = Annotated[
 
 def rewrite_of(
     at_frac: float | None, how: RewriteHow, takes_s: float | None, from_fillfactor: int | None
-) -> Rewrite | None:
+) -> RewriteAsked | None:
     """
     The rewrite that is asked for; None without one.
 
@@ -69,6 +69,6 @@ def rewrite_of(
         raise InputError(
             f"--rewrite {at_frac:g} goes with --from-fillfactor, at which the tables were loaded"
         )
-    from pgheadroom.predict import Rewrite
+    from pgheadroom.predict import RewriteAsked
 
-    return Rewrite(at_frac=at_frac, how=how.value, takes_s=takes_s)
+    return RewriteAsked(at_frac=at_frac, how=how.value, takes_s=takes_s)

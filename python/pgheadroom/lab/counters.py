@@ -25,7 +25,7 @@ _NEWPAGE_FROM_MAJOR = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableCounters:
+class TableMoment:
     """Counters of one table, its sizes, and the server's, at one moment."""
 
     n_tup_ins: int
@@ -67,7 +67,7 @@ def wait_for_clients(connection: psycopg.Connection[Any], *, others: int = 0) ->
         time.sleep(0.01)
 
 
-def table_counters(server: Running, table: str, *, others: int = 0) -> TableCounters:
+def table_counters(server: Running, table: str, *, others: int = 0) -> TableMoment:
     """
     Read the counters of `table` and of the server.
 
@@ -101,7 +101,7 @@ def table_counters(server: Running, table: str, *, others: int = 0) -> TableCoun
             "SELECT blks_hit, blks_read FROM pg_stat_database WHERE datname = current_database()"
         ).fetchone()
         assert buffers is not None, "the current database has a row"
-    return TableCounters(
+    return TableMoment(
         n_tup_ins=row[0],
         n_tup_upd=row[1],
         n_tup_del=row[2],

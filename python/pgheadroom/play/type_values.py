@@ -18,7 +18,7 @@ _MICROSECOND = "interval '1 microsecond'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
+class ValueOfNumber:
     """`{n}` is SQL of the number, an int8; `{old}` of the old value; `{bits}` the type's length."""
 
     value: str
@@ -41,12 +41,12 @@ class Wrapped:
     overhead_bytes: int
 
 
-def _macaddr(digits: int, modulus: str) -> Counted:
+def _macaddr(digits: int, modulus: str) -> ValueOfNumber:
     number = (
         f"CAST(CAST('x' || translate(CAST({{old}} AS text), ':', '') AS bit({4 * digits})) AS int8)"
     )
     made = f"CAST(lpad(to_hex(mod({{n}}, {modulus}::int8)), {digits}, '0') AS {{type}})"
-    return Counted(value=made, changed=made.replace("{n}", f"{number} + 1"))
+    return ValueOfNumber(value=made, changed=made.replace("{n}", f"{number} + 1"))
 
 
 def _moved(name: str, step: str) -> str:
@@ -55,15 +55,15 @@ def _moved(name: str, step: str) -> str:
     return f"CASE WHEN {{old}} IS NOT NULL THEN {moved} END"
 
 
-def _range(element: str, length: str, step: str) -> Counted:
+def _range(element: str, length: str, step: str) -> ValueOfNumber:
     number = f"CAST({{n}} AS {element})"
     name = f"{element}range"
-    return Counted(value=f"{name}({number}, {number} + {length})", changed=_moved(name, step))
+    return ValueOfNumber(value=f"{name}({number}, {number} + {length})", changed=_moved(name, step))
 
 
-def _times(start: str, name: str) -> Counted:
+def _times(start: str, name: str) -> ValueOfNumber:
     begins = f"{start} + {{n}} * interval '1 second'"
-    return Counted(
+    return ValueOfNumber(
         value=f"{name}({begins}, {begins} + interval '1 second')",
         changed=_moved(name, _MICROSECOND),
     )
@@ -71,42 +71,46 @@ def _times(start: str, name: str) -> Counted:
 
 _BITS = "CAST(mod({n}, {modulus}::int8) AS bit({bits}))"
 
-COUNTED: Mapping[str, Counted] = {
-    "date": Counted(value="(date '2000-01-01' + CAST({n} AS int4))", changed="{old} + 1"),
-    "time": Counted(
+COUNTED: Mapping[str, ValueOfNumber] = {
+    "date": ValueOfNumber(value="(date '2000-01-01' + CAST({n} AS int4))", changed="{old} + 1"),
+    "time": ValueOfNumber(
         value=f"(time '00:00' + mod({{n}}, {_DAY_MICROSECONDS}) * {_MICROSECOND})",
         changed=f"{{old}} + {_MICROSECOND}",
     ),
-    "timetz": Counted(
+    "timetz": ValueOfNumber(
         value=f"(CAST('00:00+00' AS timetz) + mod({{n}}, {_DAY_MICROSECONDS}) * {_MICROSECOND})",
         changed=f"{{old}} + {_MICROSECOND}",
     ),
-    "interval": Counted(value="({n} * interval '1 second')", changed=f"{{old}} + {_MICROSECOND}"),
-    "oid": Counted(value="CAST({n} AS oid)", changed="CAST(CAST({old} AS int8) + 1 AS oid)"),
-    '"char"': Counted(
+    "interval": ValueOfNumber(
+        value="({n} * interval '1 second')", changed=f"{{old}} + {_MICROSECOND}"
+    ),
+    "oid": ValueOfNumber(value="CAST({n} AS oid)", changed="CAST(CAST({old} AS int8) + 1 AS oid)"),
+    '"char"': ValueOfNumber(
         value='CAST(chr(97 + CAST(mod({n}, 26) AS int4)) AS "char")',
         changed='CAST(chr(97 + mod(ascii(CAST({old} AS text)) - 96, 26)) AS "char")',
     ),
-    "money": Counted(value="CAST({n} AS money)", changed="{old} + CAST(1 AS money)"),
+    "money": ValueOfNumber(value="CAST({n} AS money)", changed="{old} + CAST(1 AS money)"),
     "macaddr": _macaddr(12, str(2**48)),
     "macaddr8": _macaddr(16, str(2**62)),
-    "inet": Counted(value="(CAST('10.0.0.0' AS inet) + mod({n}, 16777216))", changed="{old} + 1"),
-    "cidr": Counted(
+    "inet": ValueOfNumber(
+        value="(CAST('10.0.0.0' AS inet) + mod({n}, 16777216))", changed="{old} + 1"
+    ),
+    "cidr": ValueOfNumber(
         value="CAST(CAST('10.0.0.0' AS inet) + mod({n}, 16777216) AS cidr)",
         changed="CAST({old} + 1 AS cidr)",
     ),
-    "point": Counted(value="point(CAST({n} AS float8), 0)", changed="{old} + point(1, 0)"),
+    "point": ValueOfNumber(value="point(CAST({n} AS float8), 0)", changed="{old} + point(1, 0)"),
     "int4range": _range("int4", "1", "1"),
     "int8range": _range("int8", "1", "1"),
-    "daterange": Counted(
+    "daterange": ValueOfNumber(
         value="daterange(date '2000-01-01' + CAST({n} AS int4), "
         "date '2000-01-01' + CAST({n} AS int4) + 1)",
         changed=_moved("daterange", "1"),
     ),
     "tsrange": _times("timestamp '2000-01-01 00:00:00'", "tsrange"),
     "tstzrange": _times("timestamptz '2000-01-01 00:00:00+00'", "tstzrange"),
-    "bit": Counted(value=_BITS, changed=_BITS.replace("{n}", "CAST({old} AS int8) + 1")),
-    "varbit": Counted(
+    "bit": ValueOfNumber(value=_BITS, changed=_BITS.replace("{n}", "CAST({old} AS int8) + 1")),
+    "varbit": ValueOfNumber(
         value=f"CAST({_BITS} AS varbit)",
         changed="CAST("
         + _BITS.replace("{n}", "CAST(CAST({old} AS bit({bits})) AS int8) + 1")

@@ -30,7 +30,7 @@ from pgheadroom.on_demand import on_demand
 
 if TYPE_CHECKING:
     from pgheadroom.predict.cells import Cell, make_cells
-    from pgheadroom.predict.rewriting import Rewrite
+    from pgheadroom.predict.rewriting import RewriteAsked
     from pgheadroom.predict.run import predict
     from pgheadroom.predict.run_plan import Engine, Given, RunPlan, Storage, Timing
     from pgheadroom.predict.twin import predict_cells
@@ -45,7 +45,7 @@ __all__ = [
     "IndexChange",
     "PredictedCell",
     "Prediction",
-    "Rewrite",
+    "RewriteAsked",
     "RunPlan",
     "Storage",
     "Timing",
@@ -58,7 +58,7 @@ __all__ = [
 _HOMES = {
     "Cell": "cells",
     "make_cells": "cells",
-    "Rewrite": "rewriting",
+    "RewriteAsked": "rewriting",
     "PredictedCell": "values",
     "Prediction": "values",
     "predict": "run",

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from pgheadroom.errors import ParameterError
 from pgheadroom.predict.cells import Cell, loaded_at
 from pgheadroom.predict.clock import Clock, clock_of
-from pgheadroom.predict.rewriting import Rewrite, rewritten_at
+from pgheadroom.predict.rewriting import RewriteAsked, rewritten_at
 from pgheadroom.predict.run_plan import Model, RunPlan, Timing
 from pgheadroom.predict.sampling import PageSample, heap_pages, sample_if_big, sample_of
 from pgheadroom.types import PgVersion
@@ -31,7 +31,7 @@ class Asked:
     seeds: int
     table: str | None = None
     from_fillfactor: int | None = None
-    rewrite: Rewrite | None = None
+    rewrite: RewriteAsked | None = None
     sample_pages: int | None = None
 
 

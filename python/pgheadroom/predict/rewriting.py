@@ -33,7 +33,7 @@ arbitrary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rewrite:
+class RewriteAsked:
     """
     A rewrite that is asked for.
 
@@ -88,7 +88,7 @@ class RewrittenLater:
 
 
 def rewritten_at(
-    cells: Sequence[Cell], rewrite: Rewrite, clock: Clock, assumed: dict[str, Any]
+    cells: Sequence[Cell], rewrite: RewriteAsked, clock: Clock, assumed: dict[str, Any]
 ) -> tuple[Cell, ...]:
     """
     The same cells with the tables that are altered rewritten in the middle of the run.
@@ -128,7 +128,7 @@ def rewritten_at(
 
 
 def _until(
-    profile: Profile, rewrite: Rewrite, clock: Clock, assumed: dict[str, Any]
+    profile: Profile, rewrite: RewriteAsked, clock: Clock, assumed: dict[str, Any]
 ) -> float | None:
     if rewrite.how == "full":
         return None

@@ -20,7 +20,7 @@ from pgheadroom.predict.clock import Clock, has_clockwork
 from pgheadroom.predict.convergence import takes_effect
 from pgheadroom.predict.growth import Growth, growth_of, rows_by_table
 from pgheadroom.predict.planning import Asked, Planned, planned
-from pgheadroom.predict.rewriting import Rewrite, RewrittenLater
+from pgheadroom.predict.rewriting import RewriteAsked, RewrittenLater
 from pgheadroom.predict.run_plan import (
     SERVER,
     Engine,
@@ -50,7 +50,7 @@ def predict(
     seeds: int = SEEDS_DEFAULT,
     timing: Timing | None = None,
     from_fillfactor: int | None = None,
-    rewrite: Rewrite | None = None,
+    rewrite: RewriteAsked | None = None,
     sample_pages: int | None = None,
     executor: Executor | None = None,
     report: Progress | None = None,
@@ -187,7 +187,7 @@ def _beside_rewritten(
 
 
 def _beside_later(
-    altered: PredictedCell, cell: Cell, found: Simulation, rewrite: Rewrite, clock: Clock
+    altered: PredictedCell, cell: Cell, found: Simulation, rewrite: RewriteAsked, clock: Clock
 ) -> PredictedCell:
     _, at_frac, until = cell.rewrites[0]
     until_frac = at_frac if until is None else until

@@ -13,7 +13,7 @@ from pathlib import Path
 from pgheadroom import _core
 from pgheadroom.errors import InputError, MeasurementInvalid, ServerStartFailed
 from pgheadroom.lab import driver, guards
-from pgheadroom.lab.counters import TableCounters, table_counters, uncounted
+from pgheadroom.lab.counters import TableMoment, table_counters, uncounted
 from pgheadroom.lab.design import Request, Trial
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import TrialOutcome
@@ -197,7 +197,7 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Tr
     )
 
 
-def _sizes(counters: TableCounters) -> dict[str, float | None]:
+def _sizes(counters: TableMoment) -> dict[str, float | None]:
     return {"heap_pages": counters.heap_pages, "index_pages": counters.index_pages}
 
 
@@ -314,8 +314,8 @@ def _time(
 
 
 def _time_measures(
-    before: TableCounters,
-    after: TableCounters,
+    before: TableMoment,
+    after: TableMoment,
     report: PgbenchReport,
     log: TransactionLog,
     *,

@@ -19,7 +19,7 @@ from pgheadroom.lab.base.accounts_trial import (
     TABLE,
     data_bytes,
 )
-from pgheadroom.lab.counters import TableCounters, table_counters
+from pgheadroom.lab.counters import TableMoment, table_counters
 from pgheadroom.lab.design import Factor, Request, Trial
 from pgheadroom.lab.place import Running, Shape
 from pgheadroom.servers.pgbench import parse_report
@@ -130,7 +130,7 @@ def _update(server: Running, request: Request, trial: Trial, number: int) -> Non
         raise MeasurementInvalid(f"{done} updates ran, expected {updates(request)}")
 
 
-def _measures(start: TableCounters, end: TableCounters, count: int) -> dict[str, float | None]:
+def _measures(start: TableMoment, end: TableMoment, count: int) -> dict[str, float | None]:
     updated = end.n_tup_upd - start.n_tup_upd
     if updated != count:
         raise MeasurementInvalid(f"{updated} rows were updated, expected {count}")

@@ -90,7 +90,7 @@ def copy_blocks(rows: int, length: int) -> Iterator[bytes]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WalCounters:
+class WalMoment:
     """The server's WAL counters and its last checkpoint at one moment."""
 
     records: int
@@ -98,7 +98,7 @@ class WalCounters:
     size_bytes: int
     checkpoint_lsn: str
 
-    def since(self, start: WalCounters) -> WalCounters:
+    def since(self, start: WalMoment) -> WalMoment:
         """
         What was added.
 
@@ -107,7 +107,7 @@ class WalCounters:
         """
         if self.checkpoint_lsn != start.checkpoint_lsn:
             raise MeasurementInvalid("a checkpoint ended inside a step, expected none")
-        return WalCounters(
+        return WalMoment(
             records=self.records - start.records,
             images=self.images - start.images,
             size_bytes=self.size_bytes - start.size_bytes,
@@ -115,7 +115,7 @@ class WalCounters:
         )
 
 
-def wal_counters(server: Running) -> WalCounters:
+def wal_counters(server: Running) -> WalMoment:
     """
     Read pg_stat_wal when nobody else is connected to the database under test.
 
@@ -131,7 +131,7 @@ def wal_counters(server: Running) -> WalCounters:
             "FROM pg_stat_wal, pg_control_checkpoint()"
         ).fetchone()
         assert row is not None, "pg_stat_wal has one row"
-        return WalCounters(
+        return WalMoment(
             records=row[0],
             images=row[1],
             size_bytes=row[2],

@@ -25,7 +25,7 @@ _MOST_TICKS_X = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Panel:
+class SmallMultiple:
     """
     One of the small multiples.
 
@@ -70,7 +70,7 @@ _MEASURES = (
 )
 
 
-def panels(table: TableAdvice) -> list[Panel]:
+def panels(table: TableAdvice) -> list[SmallMultiple]:
     """The curve's pictures; none for a table that was not simulated at several settings."""
     if len(table.curve) < 2:
         return []
@@ -81,7 +81,9 @@ def panels(table: TableAdvice) -> list[Panel]:
             key=lambda item: item[0].fillfactor,
         )
         if len(known) > 1:
-            found.append(Panel(title=measure.title, picture=_picture(table, measure, known)))
+            found.append(
+                SmallMultiple(title=measure.title, picture=_picture(table, measure, known))
+            )
     return found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from pgheadroom.page_life import HEADER_BYTES, PAGE_BYTES, Event, Item, PageLife, PageState
+from pgheadroom.page_life import HEADER_BYTES, PAGE_BYTES, Item, PageEvent, PageLife, PageState
 
 _WIDTH = 1000
 _BAR_HEIGHT = 22
@@ -194,7 +194,7 @@ def _gap(life: PageLife, x_of: Across, bottom: float) -> list[str]:
     ]
 
 
-def _marks(events: Sequence[Event], x_of: Across, y_of: Height, bottom: float) -> list[str]:
+def _marks(events: Sequence[PageEvent], x_of: Across, y_of: Height, bottom: float) -> list[str]:
     """A dot for each pruning, a tick at the bottom for each version that left the page."""
     dots, ticks = [], []
     for position, event in enumerate(events):
@@ -209,7 +209,7 @@ def _marks(events: Sequence[Event], x_of: Across, y_of: Height, bottom: float) -
     return dots
 
 
-def _ticks(events: Sequence[Event], x_of: Across, bottom: float) -> list[str]:
+def _ticks(events: Sequence[PageEvent], x_of: Across, bottom: float) -> list[str]:
     """Transactions under the line, as many as have room."""
     every = max(1, -(-len(events) // _MOST_TICKS_X))
     parts = [

@@ -14,7 +14,7 @@ import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pgheadroom.page_life import HEADER_BYTES, PAGE_BYTES, Event, Item, PageLife, PageState
+from pgheadroom.page_life import HEADER_BYTES, PAGE_BYTES, Item, PageEvent, PageLife, PageState
 
 _SHOWN_FIRST, _SHOWN_LAST = 30, 15
 """Events shown when there are too many for a screen; arbitrary."""
@@ -175,7 +175,7 @@ def _event_lines(life: PageLife, width: int, signs: Signs) -> list[str]:
     return out + [_line(event, width, signs) for event in last]
 
 
-def _line(event: Event, width: int, signs: Signs) -> str:
+def _line(event: PageEvent, width: int, signs: Signs) -> str:
     used = PAGE_BYTES - event.page.free_bytes
     filled = round(used * _GAUGE_CELLS / PAGE_BYTES)
     gauge = signs.full * filled + signs.unused * (_GAUGE_CELLS - filled)

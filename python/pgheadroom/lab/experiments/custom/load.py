@@ -21,7 +21,7 @@ TRANSACTIONS_DEFAULT = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class ReadyWorkload:
     """
     A workload that is ready to be loaded and run.
 
@@ -61,7 +61,7 @@ def profile_of(request: Request) -> Profile:
     return profile
 
 
-def work_of(request: Request) -> Work:
+def work_of(request: Request) -> ReadyWorkload:
     """
     The workload of a request.
 
@@ -79,7 +79,7 @@ def work_of(request: Request) -> Work:
     return _of_profile(request) if given == ["profile"] else _of_script(request)
 
 
-def _of_profile(request: Request) -> Work:
+def _of_profile(request: Request) -> ReadyWorkload:
     from pgheadroom.play.scripts import (  # noqa: PLC0415 - slow
         FIND_SETTINGS,
         scripts,
@@ -113,7 +113,7 @@ def _of_profile(request: Request) -> Work:
     )
 
 
-def _of_script(request: Request) -> Work:
+def _of_script(request: Request) -> ReadyWorkload:
     for name in ("script", "schema"):
         if f"{name}_text" not in request.options:
             raise InputError(
@@ -141,9 +141,9 @@ def _work(
     session: Mapping[str, str] | None = None,
     profile: Profile | None = None,
     schema: str | None = None,
-) -> Work:
+) -> ReadyWorkload:
     """The same number of transactions for each client, as pgbench's -t wants it."""
-    return Work(
+    return ReadyWorkload(
         clients=clients,
         transactions=max(transactions // clients, 1) * clients,
         arguments=arguments,
@@ -155,7 +155,9 @@ def _work(
     )
 
 
-def load(server: Running, *, work: Work, scale: int, reloptions: Mapping[str, Value]) -> None:
+def load(
+    server: Running, *, work: ReadyWorkload, scale: int, reloptions: Mapping[str, Value]
+) -> None:
     """
     Load the workload's tables with the reloptions of a cell in force.
 

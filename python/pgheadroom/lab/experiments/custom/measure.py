@@ -16,7 +16,7 @@ from pgheadroom.lab.counters import uncounted, wait_for_clients
 from pgheadroom.lab.design import Measure, Request, Trial
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import TrialOutcome
-from pgheadroom.lab.experiments.custom.load import Work, load, work_of
+from pgheadroom.lab.experiments.custom.load import ReadyWorkload, load, work_of
 from pgheadroom.lab.place import Place, Running, Shape
 from pgheadroom.lab.record import SecondsSeries
 from pgheadroom.lab.series import Sampler, of_window
@@ -191,7 +191,7 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Tr
     )
 
 
-def _assumed(work: Work) -> dict[str, str]:
+def _assumed(work: ReadyWorkload) -> dict[str, str]:
     """What of a profile is not played, and what it left open."""
     if work.profile is None:
         return {}
@@ -202,7 +202,7 @@ def _assumed(work: Work) -> dict[str, str]:
 
 
 def _count(
-    server: Running, request: Request, work: Work, trial: Trial, before: Totals
+    server: Running, request: Request, work: ReadyWorkload, trial: Trial, before: Totals
 ) -> dict[str, float | None]:
     report = _pgbench(server, request, work, trial, "-t", str(work.transactions // work.clients))
     after = totals(server)
@@ -230,7 +230,7 @@ def _count(
 
 
 def _time(
-    server: Running, request: Request, work: Work, trial: Trial, window_s: int
+    server: Running, request: Request, work: ReadyWorkload, trial: Trial, window_s: int
 ) -> tuple[dict[str, float | None], SecondsSeries, list[str]]:
     """
     The throughput window, its series, and notes; sampled every second from outside the database.
@@ -272,7 +272,7 @@ def _time(
 
 
 def _pgbench(
-    server: Running, request: Request, work: Work, trial: Trial, *length: str
+    server: Running, request: Request, work: ReadyWorkload, trial: Trial, *length: str
 ) -> PgbenchReport:
     """Run the clients; the seed is the block's, the same for all its arms."""
     arguments = list(work.arguments)

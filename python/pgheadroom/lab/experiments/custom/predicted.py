@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pgheadroom.errors import InputError
 from pgheadroom.lab import driver, predicted
 from pgheadroom.lab.design import Cell, Request, Value
-from pgheadroom.lab.experiments.custom.load import Work, with_reloptions, work_of
+from pgheadroom.lab.experiments.custom.load import ReadyWorkload, with_reloptions, work_of
 from pgheadroom.lab.record import TrialSample
 from pgheadroom.outcome import Value as Figure
 from pgheadroom.profile import Profile, to_json
@@ -89,7 +89,9 @@ def _version_of(cell: Cell, samples: Sequence[TrialSample], version: PgVersion) 
     raise _NotPredictedError(f"which version server={cell['server']} was is not in the record")
 
 
-def _played(request: Request, work: Work, cell: Cell, version: PgVersion) -> predicted.Data:
+def _played(
+    request: Request, work: ReadyWorkload, cell: Cell, version: PgVersion
+) -> predicted.Data:
     """The profile of a cell as data, without its seed."""
     from pgheadroom.predict.cells import loaded_rows  # noqa: PLC0415 - slow
 

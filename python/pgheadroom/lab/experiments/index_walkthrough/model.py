@@ -122,7 +122,7 @@ def _level(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
+class ExpectedBlocks:
     """Predicted block counts of one step."""
 
     buffers: int | None
@@ -130,7 +130,7 @@ class Expected:
     index_pages: int
 
 
-def expected(rows: int, *, fillfactor: int, deduplicate: bool) -> dict[str, Expected]:
+def expected(rows: int, *, fillfactor: int, deduplicate: bool) -> dict[str, ExpectedBlocks]:
     """
     Block counts of every step.
 
@@ -150,8 +150,8 @@ def expected(rows: int, *, fillfactor: int, deduplicate: bool) -> dict[str, Expe
     one = value.touched(per_value, 2 * per_value - 1)
     below = value.touched(0, half - 1)
 
-    def step(buffers: int | None) -> Expected:
-        return Expected(buffers=buffers, heap_pages=heap, index_pages=value.pages)
+    def step(buffers: int | None) -> ExpectedBlocks:
+        return ExpectedBlocks(buffers=buffers, heap_pages=heap, index_pages=value.pages)
 
     return {
         "load": step(None),

@@ -247,7 +247,7 @@ def _vacuum(server: Running) -> float:
 
 
 def _step(
-    server: Running, start: plain_rows.WalCounters, took_ms: float, rows: int, index: str
+    server: Running, start: plain_rows.WalMoment, took_ms: float, rows: int, index: str
 ) -> dict[str, float | None]:
     wal = plain_rows.wal_counters(server).since(start)
     with server.connect() as connection:

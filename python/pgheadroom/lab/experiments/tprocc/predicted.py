@@ -35,7 +35,7 @@ AGING_USERS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
+class PredictedLoad:
     """
     What decides a prediction; `level` is one fillfactor, or a schedule of them.
 
@@ -53,7 +53,7 @@ class Workload:
     seed: int
 
 
-def figures(workload: Workload) -> dict[str, float | None]:
+def figures(workload: PredictedLoad) -> dict[str, float | None]:
     """
     Predicted measures by their names in a result.
 
@@ -90,7 +90,7 @@ def _data_bytes(pages: dict[str, int], warehouses: int) -> float:
     return (each * warehouses + pages["item"]) * PAGE_BYTES
 
 
-def _plays(workload: Workload) -> list[tuple[_core.Simulated, dict[str, int]]]:
+def _plays(workload: PredictedLoad) -> list[tuple[_core.Simulated, dict[str, int]]]:
     """All seeds side by side: the twin runs beside other threads."""
     with ThreadPoolExecutor(max_workers=SEEDS) as executor:
         return list(executor.map(functools.partial(_play, workload), range(SEEDS)))
@@ -98,7 +98,7 @@ def _plays(workload: Workload) -> list[tuple[_core.Simulated, dict[str, int]]]:
 
 @functools.lru_cache(maxsize=64)
 def _play(
-    workload: Workload, interleaving: int, storage: Storage = "local"
+    workload: PredictedLoad, interleaving: int, storage: Storage = "local"
 ) -> tuple[_core.Simulated, dict[str, int]]:
     from pgheadroom import _core  # noqa: PLC0415 - slow
 

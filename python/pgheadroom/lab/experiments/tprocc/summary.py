@@ -141,7 +141,7 @@ def _against(value: float | None, base: float | None) -> str | None:
 
 def _predictions(request: Request, version: PgVersion, cell: Cell) -> dict[str, float | None]:
     """What the twin says of a cell, which follows from the request alone."""
-    workload = predicted.Workload(
+    workload = predicted.PredictedLoad(
         version=str(version),
         level=cell["fillfactor"],
         warehouses=request.scale,
