@@ -272,14 +272,17 @@ impl Heap {
     ) -> Option<Tid> {
         let page = self.pages.get(tid.block.0 as usize)?;
         let root = page.root_of(tid.offset, row)?;
-        if !page.is_settled(tid.offset) {
+        let has_failed = |xid: Xid| transactions.outcome(xid) == Outcome::Aborted;
+        let is_needed = if let Some(plain) = page.plain(tid.offset) {
+            !has_failed(plain.xmin)
+        } else {
             let tuple = page.tuple(tid.offset)?;
             let stays = !tuple.xmax.is_valid() || tuple.is_locked_only;
-            let is_needed = transactions.outcome(tuple.xmin) != Outcome::Aborted
-                && (stays || transactions.outcome(tuple.xmax) != Outcome::Committed);
-            if !is_needed {
-                return None;
-            }
+            let is_gone = || transactions.outcome(tuple.xmax) == Outcome::Committed;
+            !has_failed(tuple.xmin) && (stays || !is_gone())
+        };
+        if !is_needed {
+            return None;
         }
         Some(Tid {
             block: tid.block,

@@ -87,12 +87,19 @@ fn row(case: &Case, key: i64) -> Vec<Value> {
     vec![key.into(), second, 0.into(), (key * 255).into(), filler]
 }
 
+/// More than a run inserts.
+const KEYS_OF_A_RUN: i64 = 10_000;
+
 /// Statements of some clients, each client's drawn one after the other.
 struct Random {
     case: Case,
     table: TableId,
     prngs: Vec<Prng>,
     draws_apart: bool,
+    /// Below the keys that this run inserts, of which every client has its own.
+    below_new: i64,
+    /// By client: keys inserted.
+    inserted: Vec<i64>,
 }
 
 impl Random {
@@ -102,6 +109,8 @@ impl Random {
             table,
             prngs: Vec::new(),
             draws_apart,
+            below_new: 0,
+            inserted: Vec::new(),
         };
         random.start(0);
         random
@@ -112,12 +121,30 @@ impl Random {
         let clients = 0..self.case.clients as u64;
         let seeds = clients.map(|client| self.case.seed ^ (run << 8 | client));
         self.prngs = seeds.map(Prng::from_seed).collect();
+        self.inserted = vec![0; self.case.clients];
+        self.below_new = 2 * self.case.rows + KEYS_OF_A_RUN * i64::try_from(run).unwrap();
+    }
+
+    /// The next key of this client: keys of several do not ascend with the rows.
+    fn new_key(&mut self, client: usize) -> i64 {
+        let [clients, client_number] = [self.case.clients, client].map(|n| n as i64);
+        let number = self.inserted[client] * clients + client_number;
+        self.inserted[client] += 1;
+        self.below_new + 1 + number
     }
 
     fn operation(&mut self, client: usize) -> Operation {
         let table = self.table;
+        let clients = self.case.clients as i64;
         let prng = &mut self.prngs[client];
-        let key = prng.random(1, self.case.rows);
+        let loaded = prng.random(1, self.case.rows);
+        let newest = clients * (self.inserted[client] + 1);
+        let inserts = self.case.simple_share < 100;
+        let key = if inserts && prng.random(1, 4) == 1 {
+            self.below_new + prng.random(1, newest)
+        } else {
+            loaded
+        };
         let set = |column, change| Sets::from(vec![Assignment { column, change }]);
         let by_key = |high, deed| Operation::Find {
             table,
@@ -139,16 +166,14 @@ impl Random {
             1 => by_key(key, Deed::Delete),
             2 => by_key(key, Deed::Lock(RowLock::Update, WaitPolicy::Block)),
             3 => by_key(key + 5, Deed::Read),
-            4 => by_key(key, Deed::Update(set(0, Change::Add(self.case.rows)))),
+            4 => by_key(loaded, Deed::Update(set(0, Change::Add(self.case.rows)))),
             5 => by_key(key + 9, Deed::Update(set(3, Change::Add(1)))),
             6 => by_key(key, Deed::Update(set(4, Change::Next { grows_bytes: 3 }))),
-            7 => Operation::Insert {
-                table,
-                rows: vec![row(
-                    &self.case,
-                    3 * self.case.rows + addend.abs() + key * 1000,
-                )],
-            },
+            7 => {
+                let key = self.new_key(client);
+                let rows = vec![row(&self.case, key)];
+                Operation::Insert { table, rows }
+            }
             8 => Operation::Find {
                 table,
                 by: Access::SeqScan(0),
