@@ -18,8 +18,6 @@ PAGE_BYTES = 8192
 HEADER_BYTES = 24  # SizeOfPageHeaderData, src/include/storage/bufpage.h
 _MOST_NAMED = 8  # line pointers named in a sentence before it says how many more; arbitrary
 
-"""Of the JSON form."""
-
 Words = tuple[str, ...]
 ItemKind = Literal["unused", "redirect", "dead", "normal"]
 

@@ -140,7 +140,8 @@ def prove(
 
     The twin goes first, so that what it cannot play ends at once and not after a long run; where
     it has to be told about the server's run, it first plays a run of a few transactions. Of several
-    clients it is told how often one stood still there, and first plays two runs without.
+    clients it is told how often one stood still there and how each came on, and first plays two
+    runs without.
 
     Args:
         profile: The profile.
@@ -204,8 +205,10 @@ def _both(
     elif _times_count(profile):
         twin(replace(plan, seeds=2))
         played = server()
-        standing = [_standing(cell, run) for cell, run in zip(plan.cells, played, strict=True)]
-        given = [Given(standing=found) for found in standing]
+        given = [
+            Given(standing=_standing(cell, run), course=_course(cell, run))
+            for cell, run in zip(plan.cells, played, strict=True)
+        ]
     else:
         simulated = twin(plan)
         return given, simulated, server()
@@ -318,7 +321,7 @@ def given_by(cell: Cell, run: Played) -> Given:
 
 
 def _shares(event: Event, run: Played) -> tuple[float, float]:
-    """From and to which share of the run an event went; by time where WAL does not tell."""
+    """From and to which share of the run an event went; by time where nothing else tells."""
     if event.at_frac is not None and event.began_frac is not None:
         return event.began_frac, event.at_frac
     return max(0.0, event.t_s - event.elapsed_s) / run.duration_s, event.t_s / run.duration_s

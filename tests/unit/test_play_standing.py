@@ -16,6 +16,7 @@ def _log(spans: list[tuple[float, float]]) -> TransactionLog:
         latency_ms=np.array([1000 * (end - begin) for begin, end in spans]),
         script=np.zeros(len(spans), dtype=np.int64),
         client=np.zeros(len(spans), dtype=np.int64),
+        failed_ends_s=np.array([]),
     )
 
 

@@ -63,6 +63,7 @@ def test_seconds_hold_their_own_transactions() -> None:
         latency_ms=np.array([1.0, 3.0, 5.0, 7.0]),
         script=np.zeros(4, dtype=int),
         client=np.zeros(4, dtype=int),
+        failed_ends_s=np.array([]),
     )
     sampler = SimpleNamespace(
         t_s=[100.0, 101.0, 103.0],
@@ -83,7 +84,11 @@ def test_without_samples_the_sampled_series_are_absent() -> None:
     """Absent, not zero."""
     one = np.array([0])
     log = TransactionLog(
-        ends_s=np.array([100.5]), latency_ms=np.array([1.0]), script=one, client=one
+        ends_s=np.array([100.5]),
+        latency_ms=np.array([1.0]),
+        script=one,
+        client=one,
+        failed_ends_s=np.array([]),
     )
     sampler = SimpleNamespace(t_s=[], wal_bytes=[], heap_bytes=[], index_bytes=[])
     series = per_second(TRIAL, log, sampler, start_s=100.0, window_s=1)  # type: ignore[arg-type]
@@ -103,7 +108,13 @@ def test_a_window_without_a_sampler_has_a_series_and_its_steadiness(
     ends = np.concatenate([START_S + second + np.arange(1, n + 1) / (n + 2)
                            for second, n in enumerate(counts)])  # fmt: skip
     none = np.zeros(len(ends), dtype=int)
-    log = TransactionLog(ends_s=ends, latency_ms=np.ones(len(ends)), script=none, client=none)
+    log = TransactionLog(
+        ends_s=ends,
+        latency_ms=np.ones(len(ends)),
+        script=none,
+        client=none,
+        failed_ends_s=np.array([]),
+    )
     trial = Trial(cell={"clients": 2}, repetition=3, arm="control")
     found, said = of_window(
         _server(tmp_path), trial, log, start_s=START_S, end_s=START_S + 80, window_s=80

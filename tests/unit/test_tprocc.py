@@ -95,6 +95,7 @@ def test_latencies_by_transaction() -> None:
         latency_ms=np.concatenate([np.arange(500.0), np.arange(50.0) + 1000]),
         script=script,
         client=np.zeros_like(script),
+        failed_ends_s=np.array([]),
     )
     found = latencies(log)
     assert found["new_order_ms_p50"] == pytest.approx(249.5)

@@ -15,9 +15,6 @@ from pgheadroom.advise.table_advice import Remark, TableAdvice
 from pgheadroom.forms import Filed, in_file, read, unframed
 from pgheadroom.tabular import Row, Tabular, columns, even
 
-"""Keys of the file beside the advice's own."""
-
-
 Goal = Literal["balanced", "wal", "size", "latency"]
 
 

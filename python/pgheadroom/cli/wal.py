@@ -245,7 +245,6 @@ def _print_what_if(result: WhatIf, console: Console, *, every: bool) -> None:
 def _of_server(
     targets: Sequence[str], length: str, asked: dict[str, Any], names: Names | None
 ) -> WalStats:
-    from pgheadroom.wal import names_of_server
     from pgheadroom.wal.live import read_live
 
     by = asked.pop("by")
@@ -253,10 +252,7 @@ def _of_server(
         raise InputError("--for reads one running server: expected one connection")
     if any(value is not None for value in asked.values()):
         raise InputError("--for begins now: --from, --to and --timeline belong to files")
-    seconds = parse_duration_s(length)
-    if names is None:
-        names = names_of_server(targets[0], {})
-    return read_live(targets[0], {}, seconds=seconds, names=names, by=by)
+    return read_live(targets[0], {}, seconds=parse_duration_s(length), names=names, by=by)
 
 
 def _print_grants(targets: Sequence[str]) -> None:

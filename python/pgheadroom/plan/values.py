@@ -20,8 +20,6 @@ from pgheadroom.plan.measured import MeasuredInterval
 from pgheadroom.quoting import shown_relation
 from pgheadroom.types import Interval, PgVersion
 
-"""Keys of the file beside the plan's own."""
-
 HIDDEN = "hidden"
 """Stands for the text of an expression or predicate while somebody holds its table exclusively."""
 

@@ -30,12 +30,14 @@ def course(log: TransactionLog, clients: int) -> Course:
         clients: How many ran side by side.
 
     Returns:
-        Of shape (stretches, clients); none with one client, or too few transactions.
+        Of shape (stretches, clients); none with one client, too few transactions, or where clients
+        end after different numbers of them, as in a run of so many seconds or with failures: the
+        twin's have as many as another.
     """
     import numpy as np  # noqa: PLC0415 - slow to import; only a run needs it
 
     stretches = min(_STRETCHES_MAX, log.client.size // (_EACH_MIN * clients))
-    if clients < 2 or stretches < 2:
+    if clients < 2 or stretches < 2 or len(set(np.bincount(log.client, minlength=clients))) > 1:
         return ()
     parts = np.array_split(log.client, stretches)
     counts = (np.bincount(part, minlength=clients) for part in parts)

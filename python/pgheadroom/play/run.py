@@ -338,11 +338,12 @@ class _Play:
                 f"{ended} transactions ran and {failed} failed, {deadlocks.count} of them in "
                 f"deadlocks and {report.serialization_failures} to serialize, expected {wanted}"
             )
-        log = read_logs(folder.glob(f"{_LOG_PREFIX}.*"))
-        self.standing = standing(log, run.clients)
-        self.course = course(log, run.clients)
-        # Not those of the log of the server alone, for a transaction that finds no row has none.
-        self.ended_at = log.ends_s.tolist()
+        if _times_are_wanted(self.profile):
+            log = read_logs(folder.glob(f"{_LOG_PREFIX}.*"))
+            self.standing = standing(log, run.clients)
+            self.course = course(log, run.clients)
+            # The server's own log has no record of a transaction that found no row.
+            self.ended_at = [*log.ends_s, *log.failed_ends_s]
         return report, holder.held, duration_s
 
     def _arguments(self, folder: Path) -> list[str]:
@@ -356,7 +357,8 @@ class _Play:
             arguments += ["-T", str(int(run.duration_s))]
             if run.rate_per_s is not None:
                 arguments += ["-R", repr(run.rate_per_s)]
-        arguments += ["--log", f"--log-prefix={_LOG_PREFIX}"]
+        if _times_are_wanted(self.profile):
+            arguments += ["--log", f"--log-prefix={_LOG_PREFIX}"]
         if workload.builtin is not None:
             return [*arguments, "-b", workload.builtin.builtin]
         for name, value in variables(self.profile).items():
@@ -366,6 +368,17 @@ class _Play:
             path.write_text(script.text, encoding="utf-8")
             arguments += ["-f", f"{path.name}@{script.weight}"]
         return arguments
+
+
+def _times_are_wanted(profile: Profile) -> bool:
+    """Whether anybody asks when transactions ended: for clients, or what the server does."""
+    server = profile.server
+    return (
+        profile.workload.run.clients > 1
+        or server.autovacuum
+        or server.checkpoint_interval_s is not None
+        or server.max_wal_size_bytes is not None
+    )
 
 
 @dataclass(frozen=True, slots=True)

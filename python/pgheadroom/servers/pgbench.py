@@ -8,6 +8,7 @@ Source: doc/src/sgml/ref/pgbench.sgml, "Per-Transaction Logging" (REL_18_STABLE)
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,49 +113,57 @@ class TransactionLog:
     Every transaction of a run, by its end.
 
     `ends_s` in epoch seconds, `latency_ms`, `script`, the number of its script on the command line,
-    and `client`, from 0; all of shape (n,).
+    and `client`, from 0; all of shape (n,). `failed_ends_s` are those of transactions that failed,
+    which have no latency.
     """
 
     ends_s: FloatArray
     latency_ms: FloatArray
     script: IntArray
     client: IntArray
+    failed_ends_s: FloatArray
 
 
 def read_logs(paths: Iterable[Path]) -> TransactionLog:
     """
     Read the files that `pgbench --log` wrote, one a thread.
 
-    Transactions that were skipped or failed have no time and are left out.
+    Transactions that were skipped are left out.
 
     Raises:
         MeasurementInvalid: A line is not a transaction, or there is none at all.
     """
     import numpy as np  # noqa: PLC0415 - slow to import; only a run needs it
 
-    ends: list[float] = []
-    latencies: list[float] = []
-    scripts: list[int] = []
-    clients: list[int] = []
+    ends, latencies, scripts, clients = array("d"), array("d"), array("q"), array("q")
+    failed = array("d")
     for path in sorted(paths):
-        for number, line in enumerate(path.read_text(encoding="ascii").splitlines(), start=1):
-            fields = line.split()
-            try:
-                if fields[2].isdigit():
-                    ends.append(int(fields[4]) + int(fields[5]) / 1e6)
-                    latencies.append(int(fields[2]) / 1000)
-                    scripts.append(int(fields[3]))
-                    clients.append(int(fields[0]))
-            except (IndexError, ValueError) as error:
-                raise MeasurementInvalid(
-                    f"line {number} of pgbench's log is {line!r}, not a transaction"
-                ) from error
+        with path.open(encoding="ascii") as lines:
+            for number, line in enumerate(lines, start=1):
+                fields = line.split()
+                try:
+                    end = int(fields[4]) + int(fields[5]) / 1e6
+                    if fields[2].isdigit():
+                        latencies.append(int(fields[2]) / 1000)
+                        scripts.append(int(fields[3]))
+                        clients.append(int(fields[0]))
+                        ends.append(end)
+                    elif fields[2] != "skipped":
+                        failed.append(end)
+                except (IndexError, ValueError) as error:
+                    raise MeasurementInvalid(
+                        f"line {number} of pgbench's log is {line.rstrip()!r}, not a transaction"
+                    ) from error
     if not ends:
-        raise MeasurementInvalid("pgbench's log holds no transaction")
+        raise MeasurementInvalid(
+            "pgbench's log holds no transaction that ended: expected one at least; have the run "
+            "last longer, or see why all failed"
+        )
     order = np.argsort(np.array(ends), kind="stable")
     return TransactionLog(
         ends_s=np.array(ends)[order],
         latency_ms=np.array(latencies)[order],
         script=np.array(scripts)[order],
         client=np.array(clients)[order],
+        failed_ends_s=np.sort(np.array(failed)),
     )

@@ -60,10 +60,15 @@ def connect(conninfo: str, parameters: Mapping[str, str]) -> psycopg.Connection[
 
 
 def _read_texts(connection: psycopg.Connection[Any]) -> None:
-    """Have texts read as UTF-8 where the database does not say what its bytes are."""
+    """
+    Have texts read as UTF-8 where the database does not say what its bytes are.
+
+    Names of other databases may be of any encoding, whatever this one's is.
+    """
     from psycopg import adapt, pq  # noqa: PLC0415 - loads libpq, as above
 
-    if connection.info.parameter_status("server_encoding") != "SQL_ASCII":
+    # What else the client asked for (PGCLIENTENCODING) says how bytes are meant.
+    if connection.info.parameter_status("client_encoding") not in ("SQL_ASCII", "UTF8"):
         return
 
     class AssumedUtf8(adapt.Loader):
@@ -74,8 +79,9 @@ def _read_texts(connection: psycopg.Connection[Any]) -> None:
         def load(self, data: adapt.Buffer) -> str:
             return bytes(data).decode("utf-8", "surrogateescape")
 
-    for name in ("text", "varchar", "bpchar", "name"):
-        connection.adapters.register_loader(name, AssumedUtf8)
+    # The number is of types that psycopg does not know.
+    for kind in ("text", "varchar", "bpchar", "name", '"char"', 0):
+        connection.adapters.register_loader(kind, AssumedUtf8)
 
 
 @contextmanager

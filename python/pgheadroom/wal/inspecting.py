@@ -384,7 +384,7 @@ class _Inspection:
             )
         nameless = sum(one.name is None and one.relfilenode is not None for one in relations)
         if nameless:
-            yield f"{nameless} relations have no name in what was given."
+            yield f"{nameless} relations have no name that is known."
 
 
 def _image_bytes(block: Mapping[str, Any] | re.Match[str]) -> int | None:

@@ -21,11 +21,11 @@ from typing import Any, Self
 
 import pgheadroom
 from pgheadroom.errors import ParameterError, PrivilegeMissing, SourceError, WalError, WalIncomplete
-from pgheadroom.quoting import identifier
+from pgheadroom.quoting import identifier, printable
 from pgheadroom.sources.session import read_only_session
 from pgheadroom.wal import inspecting
 from pgheadroom.wal.archive import segment_name
-from pgheadroom.wal.names import Names
+from pgheadroom.wal.names import Names, names_of_server
 from pgheadroom.wal.reading import LOG_ENDS, parsed_position, read_open, shown_lsn
 from pgheadroom.wal.values import Total, WalStats
 
@@ -101,7 +101,7 @@ def read_live(
         conninfo: A libpq URI or conninfo string, empty for the environment.
         parameters: libpq parameters that overrule it.
         seconds: How long.
-        names: What relations are called.
+        names: What relations are called; None: the server is asked before the interval.
         by: `transaction`; what wants the log twice is not for a running server.
 
     Raises:
@@ -111,20 +111,35 @@ def read_live(
     """
     with read_only_session(conninfo, parameters) as connection:
         schema = _check(connection)
-        if schema is not None:
-            if by is not None:
-                raise ParameterError("by", f"{by}: pg_walinspect gives sums by relation alone")
-            return inspecting.inspect(
-                connection,
-                schema,
-                lambda: flushed(connection),
-                begin=flushed(connection),
-                seconds=seconds,
-                wait=threading.Event().wait,
-                names=names,
-            )
+        if names is None:
+            asked = names_of_server(conninfo, parameters)
+            found = _read(connection, schema, seconds, asked, by)
+            return replace(found, notes=(*found.notes, *_not_asked(asked)))
+        return _read(connection, schema, seconds, names, by)
+
+
+def _not_asked(names: Names) -> Iterator[str]:
+    for database, why in names.not_reached.items():
+        yield f"{printable(database)} was not asked what its relations are called: {why}"
+
+
+def _read(
+    connection: Any, schema: str | None, seconds: float, names: Names, by: str | None
+) -> WalStats:
+    if schema is None:
         with _followed(connection, seconds) as followed:
             return followed.read(names, by)
+    if by is not None:
+        raise ParameterError("by", f"{by}: pg_walinspect gives sums by relation alone")
+    return inspecting.inspect(
+        connection,
+        schema,
+        lambda: flushed(connection),
+        begin=flushed(connection),
+        seconds=seconds,
+        wait=threading.Event().wait,
+        names=names,
+    )
 
 
 class WalWatch:

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgheadroom.errors import ConnectionFailed, InputError
+from pgheadroom.errors import InputError, SourceError
 from pgheadroom.forms import FieldError, Filed, fail, in_file, read, unframed
 from pgheadroom.input_file import read_text
 from pgheadroom.quoting import called
@@ -148,7 +148,7 @@ def names_of_server(conninfo: str, parameters: Mapping[str, str]) -> Names:
                 found[relation.tablespace_oid, relation.database_oid, relation.relfilenode] = (
                     relation
                 )
-        except ConnectionFailed as error:
+        except (SourceError, UnicodeError) as error:
             not_reached[database] = str(error)
     return Names(relations=tuple(found.values()), not_reached=not_reached)
 

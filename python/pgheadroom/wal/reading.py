@@ -389,7 +389,7 @@ def _notes(sums: _core.WalSums, relations: Sequence[RelationWal]) -> Iterable[st
         relation.name is None and relation.relfilenode is not None for relation in relations
     )
     if nameless:
-        yield f"{nameless} of {len(relations)} relations have no name in what was given."
+        yield f"{nameless} of {len(relations)} relations have no name that is known."
     if sums.major >= 19:
         yield "PostgreSQL 19 was read by its release candidate's format."
 

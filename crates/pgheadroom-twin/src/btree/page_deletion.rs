@@ -15,7 +15,7 @@ use crate::btree::key::{MINUS_INFINITY, SearchKey};
 use crate::btree::page::{NO_BLOCK, PageState};
 use crate::btree::record::{Record, RecordKind, Sink};
 use crate::btree::search::{Stack, StackEntry, Tie};
-use crate::btree::vacuum::Pass;
+use crate::btree::vacuum::{Pass, PendingFsm};
 
 /// Main data of the two records.
 ///
@@ -164,7 +164,11 @@ impl Btree {
         if target <= pass.scanned {
             pass.result.pages_deleted += 1;
         }
-        pass.pending.push((target, safe_xid));
+        pass.pending.push(PendingFsm {
+            block: target,
+            scanned: pass.scanned,
+            safe_xid,
+        });
         right_is_empty
     }
 

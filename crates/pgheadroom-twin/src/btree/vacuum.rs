@@ -31,7 +31,18 @@ pub struct BulkDeletion {
 #[derive(Debug)]
 pub(crate) struct OpenDeletion {
     result: BulkDeletion,
-    pending: Vec<(BlockNumber, Xid)>,
+    pending: Vec<PendingFsm>,
+}
+
+/// A page that a pass has deleted, and that is not free yet. Source: `BTPendingFSM`,
+/// src/include/access/nbtree.h (REL_18_STABLE).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PendingFsm {
+    pub block: BlockNumber,
+    /// Where the pass was: at the leaf, of which this page may be a parent or the next one.
+    pub scanned: BlockNumber,
+    /// The transaction that must be old enough.
+    pub safe_xid: Xid,
 }
 
 /// A pass over an index.
@@ -39,8 +50,8 @@ pub(super) struct Pass<'a> {
     pub next_xid: Xid,
     pub scanned: BlockNumber,
     pub result: &'a mut BulkDeletion,
-    /// Pages deleted by this pass, with the transaction that must be old enough.
-    pub pending: Vec<(BlockNumber, Xid)>,
+    /// Pages deleted by this pass.
+    pub pending: Vec<PendingFsm>,
 }
 
 impl Btree {
@@ -77,17 +88,17 @@ impl Btree {
         OpenDeletion { result, pending }
     }
 
-    /// Pages that the pass has deleted, of these, were it not until now.
+    /// Pages that the pass has deleted when it was at one of these, were it not until now.
     pub(crate) fn delete_again(
         &mut self,
         open: &mut OpenDeletion,
         pages: Range<BlockNumber>,
         next_xid: Xid,
     ) {
-        for (block, safe_xid) in &mut open.pending {
-            if pages.contains(block) {
-                *safe_xid = next_xid;
-                self.page_mut(*block).state = PageState::Deleted { safe_xid: next_xid };
+        for pending in &mut open.pending {
+            if pages.contains(&pending.scanned) {
+                pending.safe_xid = next_xid;
+                self.page_mut(pending.block).state = PageState::Deleted { safe_xid: next_xid };
             }
         }
     }
@@ -157,7 +168,7 @@ impl Btree {
         next_xid: Xid,
         table: &impl Table,
         sink: &mut impl Sink,
-    ) -> Vec<(BlockNumber, Xid)> {
+    ) -> Vec<PendingFsm> {
         result.index_tuples = 0;
         result.pages_deleted = 0;
         result.pages_free = 0;
@@ -174,16 +185,23 @@ impl Btree {
         pass.pending
     }
 
-    /// Source: `_bt_pendingfsm_finalize`, src/backend/access/nbtree/nbtpage.c, and the end of
-    /// `btvacuumscan`, nbtree.c (REL_18_STABLE; same since 14).
+    /// Source: `_bt_pendingfsm_finalize`, src/backend/access/nbtree/nbtpage.c, which ends at the
+    /// first that is not, and the end of `btvacuumscan`, nbtree.c (REL_18_STABLE; same since 14).
     fn free_pending(
         &mut self,
         result: &mut BulkDeletion,
-        pending: &[(BlockNumber, Xid)],
+        pending: &[PendingFsm],
         table: &impl Table,
         sink: &mut impl Sink,
     ) {
-        for &(block, safe_xid) in pending {
+        debug_assert!(
+            pending.is_sorted_by_key(|page| page.safe_xid),
+            "in their order"
+        );
+        for &PendingFsm {
+            block, safe_xid, ..
+        } in pending
+        {
             if !table.is_removable(safe_xid) {
                 break;
             }

@@ -191,7 +191,7 @@ impl Database {
         }
     }
 
-    /// The next page of the table or the whole of an index, or the end. After it is over,
+    /// The next page of the table or pages of an index, or the end. After it is over,
     /// sessions have to forget where they inserted last.
     ///
     /// # Panics

@@ -331,8 +331,8 @@ impl Schedule {
     fn draw_pause(&mut self, mean: f64) -> f64 {
         let drawn = self.draw(mean);
         match &self.course {
-            Some(course) if self.ended > 0.0 => {
-                drawn.min(course.left().max(1.0) * self.now / self.ended)
+            Some(course) if self.ended > 0.0 && course.left() > 0.0 => {
+                drawn.min(course.left() * self.now / self.ended)
             }
             _ => drawn,
         }
@@ -454,6 +454,23 @@ mod tests {
         // Of an exponential distribution 37 % are longer than the mean.
         let (expected, found) = (40_000.0 * 0.02 * 0.37, f64::from(long));
         assert!(found > 0.8 * expected && found < 1.2 * expected, "{found}");
+    }
+
+    /// Behind the last stretch pauses are as long as the machine has them.
+    #[test]
+    #[allow(clippy::cast_precision_loss)] // few
+    fn a_course_that_is_over_cuts_no_pause() {
+        let mean = |over: bool| {
+            let mut schedule = Schedule::new(2, 3, None, None).along(&[vec![2, 2], vec![8, 8]]);
+            for _ in 0..if over { 20 } else { 10 } {
+                schedule.now += 0.5;
+                schedule.end_transaction(0);
+            }
+            let drawn = (0..1000).map(|_| schedule.draw_pause(100.0));
+            drawn.sum::<f64>() / 1000.0
+        };
+        assert!(mean(false) < 6.0, "until the stretch ends");
+        assert!(mean(true) > 80.0);
     }
 
     /// Whatever the machine, a client is where the server's was when a stretch ends, within a few

@@ -76,6 +76,9 @@ impl VacuumScan {
             ..Self::new(self.options, self.rel_pages)
         };
         let scanned = std::iter::from_fn(|| ahead.next_block(vm)).count();
+        if self.done.bypassed_indexes {
+            return scanned;
+        }
         scanned + self.with_dead.len() - self.reclaimed
     }
 
