@@ -68,13 +68,17 @@ class _Looks:
     def __call__(self, cluster: Cluster) -> int:
         """Update until enough was seen; how often."""
         watch = threading.Thread(target=self._watch, args=(cluster,))
-        watch.start()
-        updates = 0
+        update = b"UPDATE t SET n = n + 1 WHERE id = 1"
+        # One before the first look and one behind the last, so that what is seen lies in the run.
+        updates = 2
         with cluster.connect(DATABASE) as connection:
+            connection.execute(update)
+            watch.start()
             while watch.is_alive():
-                connection.execute("UPDATE t SET n = n + 1 WHERE id = 1")
+                connection.execute(update)
                 updates += 1
-        watch.join()
+            watch.join()
+            connection.execute(update)
         deadline = time.monotonic() + WITHIN_S
         while time.monotonic() < deadline and not self.are_told():
             time.sleep(0.1)  # the last worker has still to say for which database it is
