@@ -32,7 +32,6 @@ from pgheadroom.prove import Proof, ProofCell, prove
 from pgheadroom.report import charts
 from pgheadroom.report.proof import accuracy as accuracy_figures
 from pgheadroom.report.proof import figures as proof_figures
-from pgheadroom.report.proof import tables as proof_tables
 from pgheadroom.report.proof import words as proof_words
 from pgheadroom.servers import ServerPrograms, at_hand, find_programs
 from pgheadroom.servers.signals import terminate_cleanly
@@ -193,7 +192,7 @@ def _figures(proof: Proof) -> list[tuple[ProofCell, Figure]]:
     return [
         (cell, figure)
         for cell in proof.cells
-        for figure in proof_tables.figures_of(cell)
+        for figure in cell.figures
         if figure.verdict != "not compared" or figure.error is not None
     ]
 
