@@ -78,12 +78,12 @@ REASONS = (
     Reason(
         name="C",
         text="Several clients insert keys at the end of an index, or delete from its beginning, "
-        "each in its own stretch. How evenly they come on decides which leaves split in the middle "
-        "and which become empty and are used again; the twin draws that, a run has one of them. "
-        "`deletes` had 175 to 228 index pages in the three runs recorded here, with little "
-        "beside, 559 to 603 in three earlier ones, and 654 to 660 in three beside some fifteen "
-        "busy processes on two cores; the same goes for the number of updates in "
-        "`autovacuum-mix`.",
+        "each in its own stretch. How they come on beside each other decides which leaves split in "
+        "the middle and which become empty and are used again. How many transactions each client "
+        "had in each hundredth of the run is the run's; who comes first within it is drawn. "
+        "`deletes` had 181 to 228 index pages in the three runs recorded here, 559 to 603 in three "
+        "earlier ones, and 654 to 660 in three beside some fifteen busy processes on two cores; a "
+        "prediction, which knows no run, is as wrong as they differ.",
         runs=("inserts", "inserts-eight", "queue-clients", "deletes", "autovacuum-mix"),
         figures=("index_pages",),
     ),
@@ -98,9 +98,7 @@ REASONS = (
         name="E",
         text="Vacuums are played between their start and their end as the log has them, at an even "
         "pace. What is free when a page or a leaf would overflow depends on where exactly a vacuum "
-        "is by then, and in `autovacuum-indexed` an index of a few dozen leaves hangs on it. Two "
-        "runs of `autovacuum-mix` had 577 and 822 heap pages, by when its vacuums came; which step "
-        "of a vacuum the twin has too early there, by 3 and 6 % of the pages, was not found out.",
+        "is by then, and in `autovacuum-indexed` an index of a few dozen leaves hangs on it.",
         runs=("autovacuum-indexed", "autovacuum", "autovacuum-mix"),
         figures=("index_pages", "heap_pages"),
     ),
