@@ -10,13 +10,17 @@
 #[path = "../../crates/pgheadroom-walread/tests/foreign_pages/mod.rs"]
 mod foreign_pages;
 
-use foreign_pages::{Foreign, PAGE, SEGMENT, put_checksums_right, put_records_right};
+use foreign_pages::{
+    Foreign, PAGE, SEGMENT, behind_header, put_checksums_right, put_records_right,
+};
 use libfuzzer_sys::fuzz_target;
 use pgheadroom_layout::Lsn;
 use pgheadroom_walread::format::Major;
 
 const START: u64 = 3 * SEGMENT;
 const PAGES_MOST: usize = 8;
+/// `XLP_LONG_HEADER` of a page's `xlp_info`.
+const LONG_HEADER: u8 = 2;
 const VERSIONS: [(Major, u16); 5] = [
     (Major::V15, 0xD110),
     (Major::V16, 0xD113),
@@ -29,21 +33,26 @@ fuzz_target!(|data: &[u8]| {
     let Some((how, pages)) = data.split_first() else {
         return;
     };
+    // A page says by its header's length whether a segment begins with it.
+    let start = match pages.get(2) {
+        Some(info) if info & LONG_HEADER != 0 => START,
+        _ => START + PAGE as u64,
+    };
     let (major, magic) = VERSIONS[usize::from(how >> 2) % VERSIONS.len()];
     let whole = pages.len().min(PAGES_MOST * PAGE).next_multiple_of(PAGE);
     let mut bytes = pages[..pages.len().min(whole)].to_vec();
     bytes.resize(whole, 0);
     if how & 1 != 0 {
-        put_headers_right(&mut bytes, magic);
+        put_headers_right(&mut bytes, start, magic);
     }
     match how & 3 {
         2 => put_checksums_right(&mut bytes, first_record),
-        3 => put_records_right(&mut bytes, START),
+        3 => put_records_right(&mut bytes, start),
         _ => {}
     }
     let foreign = Foreign {
         bytes: &bytes,
-        start: Lsn(START),
+        start: Lsn(start),
         major,
         magic,
     };
@@ -51,23 +60,22 @@ fuzz_target!(|data: &[u8]| {
     foreign.asked_otherwise();
 });
 
-fn put_headers_right(bytes: &mut [u8], magic: u16) {
+fn put_headers_right(bytes: &mut [u8], start: u64, magic: u16) {
     for (n, page) in bytes.chunks_exact_mut(PAGE).enumerate() {
-        let lsn = START + (n * PAGE) as u64;
+        let lsn = start + (n * PAGE) as u64;
         page[..2].copy_from_slice(&magic.to_le_bytes());
         page[3] = 0;
-        page[2] = page[2] & 0x0D | if n == 0 { 2 } else { 0 };
+        let long = if lsn.is_multiple_of(SEGMENT) {
+            LONG_HEADER
+        } else {
+            0
+        };
+        page[2] = page[2] & 0x0D | long;
         page[8..16].copy_from_slice(&lsn.to_le_bytes());
     }
 }
 
 /// Behind the header, and what is left of a record of the page before.
-fn first_record(n: usize, page: &[u8]) -> usize {
-    let header = if n == 0 { 40 } else { 24 };
-    let left = u32::from_le_bytes(page[16..20].try_into().expect("four")) as usize;
-    if page[2] & 1 == 0 {
-        header
-    } else {
-        header + left.min(PAGE).next_multiple_of(8)
-    }
+fn first_record(_: usize, page: &[u8]) -> usize {
+    behind_header(page)
 }

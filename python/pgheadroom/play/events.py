@@ -28,8 +28,7 @@ class Event:
 
     `t_s` counts from the start of the clients; that of a vacuum or an analyze is its end, and
     `elapsed_s` how long it took. `began_frac` and `at_frac` say the same as the share of the
-    clients' transactions that had ended by then; None where nothing
-    tells.
+    clients' transactions that had ended by then; None where nothing tells.
     """
 
     t_s: float

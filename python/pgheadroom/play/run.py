@@ -343,7 +343,7 @@ class _Play:
             self.standing = standing(log, run.clients)
             self.course = course(log, run.clients)
             # The server's own log has no record of a transaction that found no row.
-            self.ended_at = [*log.ends_s, *log.failed_ends_s]
+            self.ended_at = [*log.ends_s.tolist(), *log.failed_ends_s.tolist()]
         return report, holder.held, duration_s
 
     def _arguments(self, folder: Path) -> list[str]:

@@ -194,10 +194,6 @@ impl Btree {
         table: &impl Table,
         sink: &mut impl Sink,
     ) {
-        debug_assert!(
-            pending.is_sorted_by_key(|page| page.safe_xid),
-            "in their order"
-        );
         for &PendingFsm {
             block, safe_xid, ..
         } in pending

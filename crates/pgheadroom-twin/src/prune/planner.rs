@@ -68,14 +68,9 @@ impl<'a, T: Transactions> Planner<'a, T> {
             let Some(tuple) = self.page.tuple(offset) else {
                 continue;
             };
-            let root = if tuple.is_heap_only {
-                tuple.root
-            } else {
-                offset
-            };
-            if root.0 == 0 {
+            let Some(root) = root_of(&tuple, offset) else {
                 return false;
-            }
+            };
             if self.leads(root) && !self.is_processed(usize::from(root.0) - 1) {
                 self.prune_chain(root);
             }
@@ -97,14 +92,9 @@ impl<'a, T: Transactions> Planner<'a, T> {
             let Some(tuple) = self.page.tuple(offset) else {
                 continue;
             };
-            let root = if tuple.is_heap_only {
-                tuple.root
-            } else {
-                offset
-            };
-            if root.0 == 0 {
+            let Some(root) = root_of(&tuple, offset) else {
                 return false;
-            }
+            };
             let position = usize::from(root.0) - 1;
             roots[position / 64] |= 1 << (position % 64);
         }
@@ -330,4 +320,14 @@ impl Chain {
             &self.all
         }
     }
+}
+
+/// Where the chain of a tuple begins; `None` if that is not known.
+fn root_of(tuple: &Tuple, offset: OffsetNumber) -> Option<OffsetNumber> {
+    let root = if tuple.is_heap_only {
+        tuple.root
+    } else {
+        offset
+    };
+    (root.0 != 0).then_some(root)
 }

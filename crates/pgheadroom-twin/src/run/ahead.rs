@@ -10,7 +10,7 @@
 //! lines that it needs; looked up early, transactions share that wait. Of several clients each has
 //! a ring, the shorter the more there are, since others' transactions pass between two of its own.
 
-use crate::executor::{Database, LookAhead, Sight, Target};
+use crate::executor::{Database, LookAhead, Sight, TableId, Target};
 use crate::workload::{Access, Deed, End, Operation, Workload};
 
 /// How far ahead of its turn the only client's transaction is drawn, and asks for the memory of its
@@ -245,46 +245,40 @@ impl Ahead {
     }
 }
 
-/// The row of a transaction's first statement, if that is a simple update.
+/// The table, index and key by which a transaction's first statement finds its row, and what it
+/// does.
 #[inline(always)]
-fn target_of(db: &Database, operations: &[Operation]) -> Option<Target> {
+fn by_key(operations: &[Operation]) -> Option<(TableId, usize, i64, &Deed)> {
     match operations.first()? {
         Operation::Find {
             table,
             by: Access::Index(index),
             low,
             high,
-            deed: Deed::Update(sets),
+            deed,
             ..
-        } if low == high => db.target_of(*table, *index, *low, sets),
+        } if low == high => Some((*table, *index, *low, deed)),
+        _ => None,
+    }
+}
+
+/// The row of a transaction's first statement, if that is a simple update.
+#[inline(always)]
+fn target_of(db: &Database, operations: &[Operation]) -> Option<Target> {
+    match by_key(operations)? {
+        (table, index, key, Deed::Update(sets)) => db.target_of(table, index, key, sets),
         _ => None,
     }
 }
 
 /// The row that a transaction's first statement finds by key.
 fn row_of(db: &Database, operations: &[Operation]) -> Option<Target> {
-    match operations.first()? {
-        Operation::Find {
-            table,
-            by: Access::Index(index),
-            low,
-            high,
-            ..
-        } if low == high => db.row_by_key(*table, *index, *low),
-        _ => None,
-    }
+    let (table, index, key, _) = by_key(operations)?;
+    db.row_by_key(table, index, key)
 }
 
 /// Where a transaction's first statement looks.
 fn sight_of(db: &Database, operations: &[Operation]) -> Option<Sight> {
-    match operations.first()? {
-        Operation::Find {
-            table,
-            by: Access::Index(index),
-            low,
-            high,
-            ..
-        } if low == high => db.look_for_leaf(*table, *index, *low),
-        _ => None,
-    }
+    let (table, index, key, _) = by_key(operations)?;
+    db.look_for_leaf(table, index, key)
 }

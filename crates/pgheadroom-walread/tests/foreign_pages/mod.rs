@@ -139,9 +139,21 @@ pub fn put_checksums_right(bytes: &mut [u8], begins: impl Fn(usize, &[u8]) -> us
     }
 }
 
-/// Makes records follow each other from the first page on, over the ends of pages, as a reader
-/// wants them: what is left of a record is named in the next page's header, each names the one
-/// before it, and their checksums hold. Ends at a length that no record has.
+/// Where the first record of a page may begin: behind its header, and what is left of a record of
+/// the page before.
+pub fn behind_header(page: &[u8]) -> usize {
+    let header = if page[2] & 2 == 0 { 24 } else { 40 };
+    let left = u32::from_le_bytes(page[16..20].try_into().expect("four")) as usize;
+    if page[2] & 1 == 0 {
+        header
+    } else {
+        header + left.min(PAGE).next_multiple_of(8)
+    }
+}
+
+/// Makes records follow each other from the first that begins on the first page on, over the ends
+/// of pages, as a reader wants them: what is left of a record is named in the next page's header,
+/// each names the one before it, and their checksums hold. Ends at a length that no record has.
 pub fn put_records_right(bytes: &mut [u8], start: u64) {
     let header = |at: usize| {
         if (start + at as u64).is_multiple_of(SEGMENT) {
@@ -150,11 +162,10 @@ pub fn put_records_right(bytes: &mut [u8], start: u64) {
             24
         }
     };
-    let (mut at, mut previous) = (header(0), 0_u64);
-    let Some(flags) = bytes.get_mut(2) else {
+    if bytes.is_empty() {
         return;
-    };
-    *flags &= !1;
+    }
+    let (mut at, mut previous) = (behind_header(bytes), 0_u64);
     while at + 4 <= bytes.len() {
         let total = u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four")) as usize;
         let Some(places) = places(at, total, bytes.len()) else {
