@@ -1,11 +1,12 @@
 """
 One workload at several checkpoint distances: each curve of `wal what-if` beside the other logs.
 
-    python tools/wal_curves.py [--server 18] [--scale 10] [--transactions 20000]
+    python tools/wal_curves.py [--server 18] [--checksums on] [--scale 50] [--transactions 100000]
 
 Fails where images without checksums are more than 3 % off, or with them outside the range that is
-stated. One segment between checkpoints is judged by the range alone: a server does not keep up
-there, and how far it falls behind differs from run to run.
+stated, and where a log is too short for a checkpoint: two such distances would be one. One segment
+between checkpoints is judged by the range alone: a server does not keep up there, and how far it
+falls behind differs from run to run.
 """
 
 from __future__ import annotations
@@ -47,30 +48,45 @@ def main() -> int:
     """Play, ask, compare."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--server", default="18")
-    parser.add_argument("--scale", type=int, default=10)
-    parser.add_argument("--transactions", type=int, default=20_000)
+    parser.add_argument("--checksums", choices=("on", "off"), help="else as initdb has them")
+    parser.add_argument("--scale", type=int, default=50)
+    parser.add_argument("--transactions", type=int, default=100_000)
     arguments = parser.parse_args()
     programs = find_programs(arguments.server)
+    checksums = None if arguments.checksums is None else arguments.checksums == "on"
     logs = [
-        played(programs, size_mib, arguments.scale, arguments.transactions)
+        played(programs, checksums, size_mib, arguments.scale, arguments.transactions)
         for size_mib in SIZES_MIB
     ]
     print(f"PostgreSQL {programs.version}, checksums {logs[0].has_checksums}")
     failed = 0
     for log in logs:
-        print(f"log at {log.size_mib} MB: {log.curve.checkpoint[0].fpi_bytes} bytes of images")
+        now = log.curve.checkpoint[0]
+        print(
+            f"log at {log.size_mib} MB: {now.bytes} bytes, {now.fpi_bytes} of images, "
+            f"{now.checkpoints} checkpoints, {log.curve.length_s:.0f} s"
+        )
+        if not now.checkpoints:
+            print("  no checkpoint: more --transactions are needed  FAILED")
+            failed += 1
         for one, other in zip(log.curve.checkpoint[1:], logs, strict=True):
             failed += not compared(one, other)
     print(f"{failed} failed")
     return bool(failed)
 
 
-def played(programs: ServerPrograms, size_mib: int, scale: int, transactions: int) -> Log:
+def played(
+    programs: ServerPrograms,
+    checksums: bool | None,
+    size_mib: int,
+    scale: int,
+    transactions: int,
+) -> Log:
     """The log of pgbench at this max_wal_size, asked for all of them."""
     folder = Path(tempfile.mkdtemp(prefix="pgh-curves-"))
     try:
         with Host(programs) as host:
-            cluster = host.cluster("curves")
+            cluster = host.cluster("curves", data_checksums=checksums)
             cluster.start({**SETTINGS, "max_wal_size": f"{size_mib}MB"})
             pgbench, _ = find_client("pgbench", programs)
             environment = {**cluster.client_env(), "PGDATABASE": "postgres"}

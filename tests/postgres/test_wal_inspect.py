@@ -114,7 +114,7 @@ def _inspected(
         begin=begin,
         seconds=0.0,
         wait=lambda _: True,
-        names=names,
+        names=lambda: names or Names(relations=()),
     )
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import threading
+from collections import Counter
 from collections.abc import Callable
 
 import psycopg
@@ -14,6 +17,7 @@ from pgheadroom.errors import PrivilegeMissing, WalIncomplete
 from pgheadroom.servers import Host, ServerPrograms
 from pgheadroom.wal import names_of_server, read_wal
 from pgheadroom.wal.live import WalWatch, grants, read_live
+from pgheadroom.wal.names import NamesMeanwhile
 
 ROWS = 5000
 
@@ -136,6 +140,91 @@ def test_a_database_that_does_not_say_its_encoding(
         monkeypatch.setattr("pgheadroom.wal.live.time", _Clock(dsn))
         assert run(["wal", "stats", dsn, "--for", "1s", "-f", "csv"]) == 0
         assert b",old,t," in capsysbinary.readouterr().out
+
+
+FILL = "INSERT INTO {} SELECT i, repeat('x', 200) FROM generate_series(1, 2000) i"
+
+
+def change_files(dsn: str) -> None:
+    """Make and fill a table, rewrite two, drop one; and one that comes and goes."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for statement in (
+            "CREATE TABLE made (i int PRIMARY KEY, p text)",
+            FILL.format("made"),
+            FILL.format("full_one"),
+            "VACUUM FULL full_one",
+            FILL.format("emptied"),
+            "TRUNCATE emptied",
+            FILL.format("emptied"),
+            FILL.format("dropped"),
+            "DROP TABLE dropped",
+            "CREATE TABLE guest (i int, p text)",
+            FILL.format("guest"),
+            "DROP TABLE guest",
+        ):
+            connection.execute(statement.encode())
+
+
+def test_what_is_made_rewritten_and_dropped_meanwhile_has_its_name(
+    programs: ServerPrograms, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    A table's files of before and behind the interval are the table's, new and dropped ones too.
+
+    What came and went is said to have no name, with what it has written.
+    """
+    with Host(programs) as host:
+        cluster = host.cluster("files")
+        cluster.start({"autovacuum": "off"})
+        with cluster.connect() as connection:
+            dsn = connection.info.dsn
+            for table in ("full_one", "emptied", "dropped"):
+                connection.execute(f"CREATE TABLE {table} (i int, p text)".encode())
+        with monkeypatch.context() as patched:
+            patched.setattr("pgheadroom.wal.live.time", _Clock(dsn, change_files))
+            asked = ["wal", "stats", dsn, "--for", "1s", "--names", dsn]
+            assert run([*asked, "-f", "json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        with cluster.connect() as connection:
+            for table in ("full_one", "emptied", "made"):
+                connection.execute(f"DROP TABLE {table}".encode())
+            for table in ("full_one", "emptied", "dropped"):
+                connection.execute(f"CREATE TABLE {table} (i int, p text)".encode())
+        with monkeypatch.context() as patched:
+            patched.setattr("pgheadroom.wal.live.time", _Clock(dsn, change_files))
+            assert run(["wal", "stats", dsn, "--for", "1s"]) == 0
+        shown = capsys.readouterr().out
+    rows = Counter[str]()
+    files = Counter[str]()
+    for relation in found["relations"]:
+        if "insert" in relation["by_cause"]:
+            rows[relation["name"]] += relation["by_cause"]["insert"]["records"]
+        files[relation["name"]] += 1
+    assert {name: rows[name] for name in ("made", "full_one", "dropped")} == dict.fromkeys(
+        ("made", "full_one", "dropped"), 2000
+    )
+    assert rows["emptied"] == 4000
+    assert (files["full_one"], files["emptied"], files["made_pkey"]) == (2, 2, 1)
+    nameless = [one for one in found["relations"] if one["name"] is None and one["relfilenode"]]
+    assert any(one["by_cause"].get("insert", {"records": 0})["records"] == 2000 for one in nameless)
+    said = f"{len(nameless)} of {len(found['relations']) - 1} relations, with "
+    assert any(note.startswith(said) for note in found["notes"])
+    assert any("made and dropped within it" in note for note in found["notes"])
+    assert len(set(re.findall(r"emptied \(file (\d+)\)", shown))) == 2
+
+
+def test_names_of_before_stay_where_nobody_can_be_asked_behind(newest: ServerPrograms) -> None:
+    """A server that takes no further connection leaves what it said before, and that is said."""
+    with Host(newest) as host:
+        cluster = host.cluster("asked")
+        cluster.start({"autovacuum": "off"})
+        with cluster.connect() as connection:
+            connection.execute("CREATE TABLE t (i int)")
+            names = NamesMeanwhile(connection.info.dsn, {})
+        cluster.stop()
+        found = names()
+    assert "t" in {one.name for one in found.relations}
+    assert any("at the end" in who for who in found.not_reached)
 
 
 def test_a_segment_that_is_gone(newest: ServerPrograms) -> None:

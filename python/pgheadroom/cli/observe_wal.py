@@ -33,5 +33,10 @@ def said_log(profile: Profile) -> Iterable[str]:
         causes = ", ".join(f"{cause} {count.bytes / wal.bytes:.0%}" for cause, count in largest)
         share = wal.bytes / max(whole.bytes, 1)
         yield f"WAL of {name}: {show_bytes(wal.bytes)}, {share:.0%} of it: {causes}"
+    if whole.nameless_bytes:
+        yield (
+            f"! {show_bytes(whole.nameless_bytes)} of it are of relations that no name was found "
+            "for: of a database that was not asked, or made and dropped within the interval"
+        )
     for note in whole.notes or ():
         yield f"! {note}"

@@ -134,13 +134,12 @@ def stats(
     asked: dict[str, Any] = {"begin": begin, "end": end, "timeline": timeline, "by": by}
     if html is not None:
         output.check_writable(html)
-    known = _names(names)
     if length is not None:
-        result = _of_server(paths or [], length, asked, known)
+        result = _of_server(paths or [], length, asked, names)
     elif restore_command:
-        result = read_archive(restore_command, **asked, names=known)
+        result = read_archive(restore_command, **asked, names=_names(names))
     else:
-        result = read_wal(paths or (), **asked, names=known)
+        result = read_wal(paths or (), **asked, names=_names(names))
     _put(result, form, to, by)
     if html is not None:
         _write_page(result, () if length else paths or (), timeline, html)
@@ -243,16 +242,20 @@ def _print_what_if(result: WhatIf, console: Console, *, every: bool) -> None:
 
 
 def _of_server(
-    targets: Sequence[str], length: str, asked: dict[str, Any], names: Names | None
+    targets: Sequence[str], length: str, asked: dict[str, Any], names: str | None
 ) -> WalStats:
     from pgheadroom.wal.live import read_live
+    from pgheadroom.wal.names import NamesMeanwhile
 
     by = asked.pop("by")
     if len(targets) != 1 or profile_or_connection(targets[0], {}) is not None:
         raise InputError("--for reads one running server: expected one connection")
     if any(value is not None for value in asked.values()):
         raise InputError("--for begins now: --from, --to and --timeline belong to files")
-    return read_live(targets[0], {}, seconds=parse_duration_s(length), names=names, by=by)
+    seconds = parse_duration_s(length)
+    asks = names is not None and profile_or_connection(names, {}) is None
+    known = NamesMeanwhile(names, {}) if names is not None and asks else _names(names)
+    return read_live(targets[0], {}, seconds=seconds, names=known, by=by)
 
 
 def _print_grants(targets: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from pgheadroom.errors import ParameterError
 from pgheadroom.profile import Profile
 from pgheadroom.wal.from_files import FileLog
 from pgheadroom.wal.live import WalWatch
-from pgheadroom.wal.names import names_of_server
+from pgheadroom.wal.names import Names, NamesMeanwhile
 from pgheadroom.wal.observed import with_log
 from pgheadroom.wal.values import WalStats
 
@@ -31,21 +31,22 @@ class LogBeside:
         self._asked = (target, parameters)
         self._source = source
         self._log = log
-        self._stats: WalStats | None = None
+        self._names: NamesMeanwhile | None = None
+        self._found: tuple[WalStats, Names] | None = None
 
     def at(self, moment: str) -> None:
         """Called before the first counters are read, with `start`, and after the last."""
         if self._log is not None and moment == "start":
+            self._names = NamesMeanwhile(*self._asked)
             self._log.start()
-        elif self._log is not None and moment == "end":
-            self._stats = self._log.finish()
+        elif self._log is not None and self._names is not None and moment == "end":
+            self._found = (self._log.finish(), self._names())
 
     def add(self, profile: Profile) -> Profile:
         """The profile with the log that was read."""
-        if self._stats is None:
+        if self._found is None:
             return profile
-        names = names_of_server(*self._asked)
-        return with_log(profile, self._stats, names, source=self._source)
+        return with_log(profile, *self._found, source=self._source)
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -26,7 +26,13 @@ from pgheadroom import _core
 from pgheadroom.errors import UnsupportedServer
 from pgheadroom.quoting import identifier
 from pgheadroom.wal.names import Names
-from pgheadroom.wal.reading import named_relation, over_all, parsed_position, shown_lsn
+from pgheadroom.wal.reading import (
+    named_relation,
+    nameless_note,
+    over_all,
+    parsed_position,
+    shown_lsn,
+)
 from pgheadroom.wal.values import Count, Gap, RecordType, RelationWal, Total, WalStats
 
 BLOCKS = "pg_get_wal_block_info(pg_lsn,pg_lsn,boolean)"
@@ -149,7 +155,7 @@ def inspect(
     begin: int,
     seconds: float,
     wait: Callable[[float], bool],
-    names: Names | None,
+    names: Callable[[], Names],
 ) -> WalStats:
     """
     Sum what the server flushes in an interval.
@@ -161,7 +167,7 @@ def inspect(
         begin: The same, when the interval began.
         seconds: How long.
         wait: Waits so long; true to end before the interval is over.
-        names: What relations are called.
+        names: Says what relations are called, asked when the interval is over.
     """
     found = _Inspection(connection, schema, begin)
     until = time.monotonic() + seconds
@@ -170,7 +176,7 @@ def inspect(
         left = until - time.monotonic()
         is_over = left <= 0 or wait(min(left, _EVERY_S))
         found.go_on(flushed())
-    return found.stats(names or Names(relations=()))
+    return found.stats(names())
 
 
 class _Inspection:
@@ -371,7 +377,7 @@ class _Inspection:
             counted = (sums.records, sums.bytes, sums.fpi, sums.fpi_bytes)
             yield named_relation(relation, counted, sums.causes, names)
 
-    def _notes(self, relations: Iterable[RelationWal]) -> Iterable[str]:
+    def _notes(self, relations: Sequence[RelationWal]) -> Iterable[str]:
         yield (
             "Read by pg_walinspect, for the log's files may not be read: memos (freezing, logical "
             "decoding) and times are not known."
@@ -382,9 +388,7 @@ class _Inspection:
                 f"{self._several} records with several blocks count with their first block's "
                 "relation, but for images and headers."
             )
-        nameless = sum(one.name is None and one.relfilenode is not None for one in relations)
-        if nameless:
-            yield f"{nameless} relations have no name that is known."
+        yield from nameless_note(relations)
 
 
 def _image_bytes(block: Mapping[str, Any] | re.Match[str]) -> int | None:

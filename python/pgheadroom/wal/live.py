@@ -25,7 +25,7 @@ from pgheadroom.quoting import identifier, printable
 from pgheadroom.sources.session import read_only_session
 from pgheadroom.wal import inspecting
 from pgheadroom.wal.archive import segment_name
-from pgheadroom.wal.names import Names, names_of_server
+from pgheadroom.wal.names import Names, NamesMeanwhile
 from pgheadroom.wal.reading import LOG_ENDS, parsed_position, read_open, shown_lsn
 from pgheadroom.wal.values import Total, WalStats
 
@@ -91,7 +91,7 @@ def read_live(
     parameters: Mapping[str, str],
     *,
     seconds: float,
-    names: Names | None = None,
+    names: Names | NamesMeanwhile | None = None,
     by: str | None = None,
 ) -> WalStats:
     """
@@ -101,7 +101,8 @@ def read_live(
         conninfo: A libpq URI or conninfo string, empty for the environment.
         parameters: libpq parameters that overrule it.
         seconds: How long.
-        names: What relations are called; None: the server is asked before the interval.
+        names: What relations are called; None: the server is asked, before the interval and behind
+            it.
         by: `transaction`; what wants the log twice is not for a running server.
 
     Raises:
@@ -111,20 +112,37 @@ def read_live(
     """
     with read_only_session(conninfo, parameters) as connection:
         schema = _check(connection)
-        if names is None:
-            asked = names_of_server(conninfo, parameters)
-            found = _read(connection, schema, seconds, asked, by)
-            return replace(found, notes=(*found.notes, *_not_asked(asked)))
-        return _read(connection, schema, seconds, names, by)
+        if isinstance(names, Names):
+            return _read(connection, schema, seconds, lambda: names, by)
+        asking = _Asking(names or NamesMeanwhile(conninfo, parameters))
+        found = _read(connection, schema, seconds, asking, by)
+        return replace(found, notes=(*found.notes, *asking.notes(found)))
 
 
-def _not_asked(names: Names) -> Iterator[str]:
-    for database, why in names.not_reached.items():
-        yield f"{printable(database)} was not asked what its relations are called: {why}"
+class _Asking:
+    """Asks for names once, and has what is to be said of them."""
+
+    def __init__(self, names: NamesMeanwhile) -> None:
+        self._names = names
+        self._not_reached: Mapping[str, str] = {}
+
+    def __call__(self) -> Names:
+        found = self._names()
+        self._not_reached = found.not_reached
+        return found
+
+    def notes(self, stats: WalStats) -> Iterator[str]:
+        for database, why in self._not_reached.items():
+            yield f"{printable(database)} was not asked what its relations are called: {why}"
+        if any(one.name is None and one.relfilenode is not None for one in stats.relations):
+            yield (
+                "Names were asked before the interval and behind it: a table that was made and "
+                "dropped within it, or rewritten twice, has none."
+            )
 
 
 def _read(
-    connection: Any, schema: str | None, seconds: float, names: Names, by: str | None
+    connection: Any, schema: str | None, seconds: float, names: Callable[[], Names], by: str | None
 ) -> WalStats:
     if schema is None:
         with _followed(connection, seconds) as followed:
@@ -140,6 +158,10 @@ def _read(
         wait=threading.Event().wait,
         names=names,
     )
+
+
+def _no_names() -> Names:
+    return Names(relations=())
 
 
 class WalWatch:
@@ -188,7 +210,7 @@ class WalWatch:
             begin=begin,
             seconds=math.inf,
             wait=self._over.wait,
-            names=None,
+            names=_no_names,
         )
 
     def _work(self, read: Callable[[], WalStats]) -> None:
@@ -324,7 +346,7 @@ class _Followed:
     feeder: _Feeder
     nothing: WalStats
 
-    def read(self, names: Names | None = None, by: str | None = None) -> WalStats:
+    def read(self, names: Callable[[], Names] = _no_names, by: str | None = None) -> WalStats:
         """Sum it to its end."""
         try:
             return _ended(read_open(self.pipe, begin=self.begin, names=names, by=by))

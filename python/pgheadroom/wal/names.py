@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -173,6 +173,34 @@ def _of_database(conninfo: str, parameters: Mapping[str, str]) -> list[RelationN
                 table_schema, table,
             ) in connection.execute(sql.wal_text("relations").encode())
         ]  # fmt: skip
+
+
+class NamesMeanwhile:
+    """
+    What a server's relations are called over an interval: asked before it, and called behind it.
+
+        before:  t -> 16384                 d -> 16390
+        behind:  t -> 16402    n -> 16395
+
+    A table that was rewritten has a file on either side, one that was made or dropped on one. What
+    was made and dropped within the interval, or rewritten twice, has a file that nobody names.
+
+    Raises:
+        ConnectionFailed: No connection.
+    """
+
+    def __init__(self, conninfo: str, parameters: Mapping[str, str]) -> None:
+        self._asked = (conninfo, dict(parameters))
+        self._before = names_of_server(*self._asked)
+
+    def __call__(self) -> Names:
+        """Ask again; names of both moments. What was asked before stays, whatever comes now."""
+        try:
+            now = names_of_server(*self._asked)
+        except SourceError as error:
+            not_reached = {**self._before.not_reached, "the server, at the end,": str(error)}
+            return replace(self._before, not_reached=not_reached)
+        return add_names(self._before, now)
 
 
 def add_names(before: Names, now: Names) -> Names:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,7 +16,7 @@ import pgheadroom
 from pgheadroom import _core
 from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.input_file import exists
-from pgheadroom.units import parse_duration_s
+from pgheadroom.units import parse_duration_s, show_bytes
 from pgheadroom.wal.archive import fetched
 from pgheadroom.wal.names import Names
 from pgheadroom.wal.values import (
@@ -66,11 +66,11 @@ def read_wal(
         InputError: No such file, or a position or time that is none.
         WalError: No WAL there, or none that is read here.
     """
-    return _read(existing(paths), begin, end, timeline, names, by)
+    return _read(existing(paths), begin, end, timeline, lambda: names or Names(relations=()), by)
 
 
 def read_open(
-    pipe: Path, *, begin: str, names: Names | None = None, by: str | None = None
+    pipe: Path, *, begin: str, names: Callable[[], Names], by: str | None = None
 ) -> WalStats:
     """
     Sum what comes out of a pipe that ends where the log does, wherever in a segment.
@@ -78,7 +78,7 @@ def read_open(
     Args:
         pipe: To be read once.
         begin: A position.
-        names: What relations are called.
+        names: Says what relations are called, asked when the pipe has ended.
         by: `transaction`.
 
     Raises:
@@ -92,7 +92,7 @@ def _read(
     begin: str | None,
     end: str | None,
     timeline: int | None,
-    names: Names | None,
+    names: Callable[[], Names],
     by: str | None,
     *,
     open_end: bool = False,
@@ -124,7 +124,7 @@ def _read(
         )
 
     if by in (None, TRANSACTION):
-        return _stats(sums(), names or Names(relations=()))
+        return _stats(sums(), names)
     if list(found) == [Path("-")] or found[0].is_fifo():
         raise ParameterError(
             "by", f"{by}: the log is read twice for that, which a pipe cannot be; expected files"
@@ -132,7 +132,7 @@ def _read(
     width_us = None if by == CHECKPOINT else _width_us(by)
     begins = _begins(sums(slice_us=width_us), width_us)
     again = sums(cuts=list(begins))
-    stats = _stats(again, names or Names(relations=()))
+    stats = _stats(again, names)
     return replace(stats, stretches=tuple(_stretches(again, begins)))
 
 
@@ -266,10 +266,10 @@ def shown_lsn(lsn: int) -> str:
     return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
 
 
-def _stats(sums: _core.WalSums, names: Names) -> WalStats:
+def _stats(sums: _core.WalSums, names: Callable[[], Names]) -> WalStats:
     spans, ended = sums.spans, sums.ended_us
     records, total_bytes, fpi, fpi_bytes = sums.total
-    relations = _relations(sums, names)
+    relations = _relations(sums, names())
     return WalStats(
         tool_version=pgheadroom.__version__,
         server=str(sums.major),
@@ -385,13 +385,21 @@ def _notes(sums: _core.WalSums, relations: Sequence[RelationWal]) -> Iterable[st
     if sums.end is not None:
         lsn, why = sums.end
         yield f"{LOG_ENDS}{shown_lsn(lsn)}: {why} is there."
-    nameless = sum(
-        relation.name is None and relation.relfilenode is not None for relation in relations
-    )
-    if nameless:
-        yield f"{nameless} of {len(relations)} relations have no name that is known."
+    yield from nameless_note(relations)
     if sums.major >= 19:
         yield "PostgreSQL 19 was read by its release candidate's format."
+
+
+def nameless_note(relations: Sequence[RelationWal]) -> Iterable[str]:
+    """How many relations have no name, and how much they have written; nothing where all have."""
+    all_files = [one for one in relations if one.relfilenode is not None]
+    nameless = [one for one in all_files if one.name is None]
+    if nameless:
+        length = show_bytes(sum(one.bytes for one in nameless))
+        yield (
+            f"{len(nameless)} of {len(all_files)} relations, with {length}, have no name that is "
+            "known."
+        )
 
 
 def _named(paths: Sequence[Path]) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pgheadroom.lab.reading import printable
 from pgheadroom.report import html_tables
 from pgheadroom.report.page import page
-from pgheadroom.report.wal.stats import headline, label, tables
+from pgheadroom.report.wal.stats import headline, labels, tables
 from pgheadroom.units import show_bytes, show_duration, show_share
 from pgheadroom.wal import Count, WalStats
 from pgheadroom.wal.course import LogCourse
@@ -106,13 +106,15 @@ def _bars(stats: WalStats, colours: Mapping[str, int]) -> list[dict[str, Any]]:
     longest = max((one.bytes for one in stats.relations), default=1)
     return [
         {
-            "name": printable(label(one)),
+            "name": printable(name),
             "table": printable(one.table) if one.table else "",
             "bytes": show_bytes(one.bytes),
             "share": show_share(share_of(one.bytes, stats.total.bytes)),
             "parts": _parts(one.by_cause, colours, longest),
         }
-        for one in stats.relations[:RELATIONS_DRAWN]
+        for one, name in zip(
+            stats.relations[:RELATIONS_DRAWN], labels(stats.relations), strict=False
+        )
     ]
 
 

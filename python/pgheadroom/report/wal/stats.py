@@ -4,7 +4,8 @@ Tables of `wal stats`: who writes the WAL, and why.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from pgheadroom.lab.result import CellValue
 from pgheadroom.report import csv_file
@@ -44,12 +45,13 @@ def headline(result: WalStats) -> str:
         f"{result.timeline}: {total.records} records, {show_bytes(total.bytes)}, of it "
         f"{show_share(share_of(total.fpi_bytes, total.bytes))} in {total.fpi} full-page images"
     )
-    largest = next((one for one in result.relations if one.relfilenode is not None), None)
+    called = zip(result.relations, labels(result.relations), strict=True)
+    largest, name = next((one for one in called if one[0].relfilenode is not None), (None, ""))
     if largest is None:
         return said + "."
     cause = next(iter(largest.by_cause))
     return (
-        f"{said}. Most is written by {label(largest)}: "
+        f"{said}. Most is written by {name}: "
         f"{show_share(share_of(largest.bytes, total.bytes))}, mostly {cause}."
     )
 
@@ -78,13 +80,30 @@ def as_csv(result: WalStats, by: str | None = None) -> str:
     return csv_file.written(names, rows)
 
 
-def label(relation: RelationWal) -> str:
-    """What a relation is called; its numbers where it has no name."""
-    if relation.relfilenode is None:
-        return "(no relation)"
-    if relation.name is None:
-        return f"{relation.tablespace_oid}/{relation.database_oid}/{relation.relfilenode}"
-    return relation.name
+def labels(relations: Sequence[RelationWal]) -> list[str]:
+    """
+    What relations are called, each in its own way; its numbers where it has no name.
+
+    The same name in several databases has the database beside it, and a relation that was
+    rewritten, which has several files in the log, each file's number.
+    """
+    names = Counter(one.name for one in relations)
+    in_database = Counter((one.database, one.name) for one in relations)
+
+    def label(relation: RelationWal) -> str:
+        if relation.relfilenode is None:
+            return "(no relation)"
+        if relation.name is None:
+            return f"{relation.tablespace_oid}/{relation.database_oid}/{relation.relfilenode}"
+        same = in_database[relation.database, relation.name]
+        beside = []
+        if names[relation.name] > same:
+            beside.append(relation.database or "shared")
+        if same > 1:
+            beside.append(f"file {relation.relfilenode}")
+        return f"{relation.name} ({', '.join(beside)})" if beside else relation.name
+
+    return [label(one) for one in relations]
 
 
 def _relations(result: WalStats, *, every: bool) -> Table:
@@ -102,9 +121,9 @@ def _relations(result: WalStats, *, every: bool) -> Table:
     if with_table:
         columns.insert(1, Column(key="table", title="of", style="words"))
     rows = []
-    for relation in shown:
+    for relation, name in zip(shown, labels(result.relations), strict=False):
         row: list[CellValue] = [
-            label(relation),
+            name,
             show_bytes(relation.bytes),
             share_of(relation.bytes, result.total.bytes),
             relation.records,
