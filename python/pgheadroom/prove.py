@@ -7,11 +7,10 @@ checkpoints and autovacuums took part) is handed over here and stands under `ass
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import pgheadroom
 from pgheadroom.accuracy import Figure, ProofAnswer, beyond, error, figures
@@ -24,7 +23,7 @@ from pgheadroom.play.course import Course, farthest_apart
 from pgheadroom.play.events import Event
 from pgheadroom.predict import Cell, Given, RunPlan, make_cells, predict_cells
 from pgheadroom.predict.fillfactors import Fillfactor, fillfactor_in_row
-from pgheadroom.predict.run import note
+from pgheadroom.predict.run import approximated
 from pgheadroom.predict.twin import Simulation, said_before
 from pgheadroom.predict.variants import UNCHANGED, Difference, IndexChange, difference
 from pgheadroom.predict.without_row import SAID_FROM_FRAC
@@ -32,7 +31,7 @@ from pgheadroom.profile import Profile
 from pgheadroom.progress import Progress
 from pgheadroom.servers import find_programs, is_connection
 from pgheadroom.tabular import Row, Tabular, columns, even
-from pgheadroom.types import Version
+from pgheadroom.types import Assumed, Taken, Version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +74,7 @@ class Proof(Tabular, Filed):
 
     tool_version: str = pgheadroom.__version__
     server: Version
-    assumed: Mapping[str, Any]
+    assumed: Assumed
     warnings: tuple[str, ...] = field(default=(), metadata=in_file(unless_empty=True))
     answer: ProofAnswer | None = field(default=None, metadata=in_file(unless_none=True))
     cells: tuple[ProofCell, ...]
@@ -176,7 +175,7 @@ def prove(
     assumed = dict(played[0].assumed)
     if profile.workload.builtin is not None:  # a profile of its own says how rows are found
         assumed |= {f"plans.{name}": plan for name, plan in played[0].plans.items()}
-    note(assumed, profile, simulated, seeds)
+    assumed |= approximated(profile, simulated, seeds)
     for n, (item, run) in enumerate(zip(given, played, strict=True)):
         assumed |= _told(n, profile, item, run)
     made = _beside_unchanged(tuple(map(_cell, cells, simulated, played)))
@@ -327,9 +326,9 @@ def _shares(event: Event, run: Played) -> tuple[float, float]:
     return max(0.0, event.t_s - event.elapsed_s) / run.duration_s, event.t_s / run.duration_s
 
 
-def _told(n: int, profile: Profile, given: Given, run: Played) -> dict[str, Any]:
+def _told(n: int, profile: Profile, given: Given, run: Played) -> Assumed:
     """What was handed over for cell `n`, for the record."""
-    told: dict[str, Any] = {}
+    told: dict[str, Taken] = {}
     if profile.workload.run.rate_per_s is None:
         told[f"cells[{n}].duration_s"] = round(run.duration_s, 3)
     if given.standing is not None:
@@ -346,18 +345,18 @@ def _told(n: int, profile: Profile, given: Given, run: Played) -> dict[str, Any]
     if given.operations is not None:
         told[f"cells[{n}].operations"] = given.operations
     if given.events:
-        told[f"cells[{n}].events"] = [
+        told[f"cells[{n}].events"] = tuple(
             f"{kind}{f' {table}' if table else ''} at {frac:.4f} of the run"
             for frac, kind, table in given.events
-        ]
+        )
     if given.snapshots:
-        told[f"cells[{n}].snapshots"] = [
+        told[f"cells[{n}].snapshots"] = tuple(
             f"from {began:.4f} to {ended:.4f} of the run" for began, ended in given.snapshots
-        ]
+        )
     if given.holds:
-        told[f"cells[{n}].holds"] = [
+        told[f"cells[{n}].holds"] = tuple(
             f"from {_range(began)} to {_range(ended)} of the run" for began, ended in given.holds
-        ]
+        )
     return told
 
 

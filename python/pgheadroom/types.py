@@ -9,12 +9,12 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 from pgheadroom.errors import InputError
-from pgheadroom.forms import Stored
+from pgheadroom.forms import Expected, Stored
 
 _VERSION = re.compile(r"(?<![\d.])(\d{2,})(?:\.(\d+))?(?:((?:alpha|beta|rc)\d+|devel)|\b)")
 
@@ -78,6 +78,19 @@ def _version(text: str) -> PgVersion:
 
 Version = Annotated[PgVersion, Stored(str, _version, str)]
 """A version that is a part of a file, as text."""
+
+Plain = bool | int | float | str | None
+"""What a file has in one place."""
+
+Taken = Plain | tuple[str, ...] | Mapping[str, Plain]
+"""What stands in the place of something that nobody said: as a file would have it, or in words."""
+
+_TAKEN = Expected("a value, a list of strings, or a table of values", whole=True)
+Assumed = Mapping[str, Annotated[Taken, _TAKEN]]
+"""
+What a result takes for granted, by what that is: the path of a profile's field
+(`table[0].fillfactor`), or a part of the run (`twin.sample`, `cells[1].events`).
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

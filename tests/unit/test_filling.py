@@ -79,7 +79,7 @@ def test_an_order_that_is_delivered_takes_eight_bytes_more() -> None:
     (change,) = found.operations[1].sets
     (string,) = found.table.columns[-1:]
     assert string.width is not None
-    before = lengths(profile_columns(found.table, {}))
+    before = lengths(profile_columns(found.table))
     assert 48 < before <= 56 < before + change.grows_max_bytes <= 64
     assert change.grows_min_bytes == change.grows_max_bytes
 
@@ -134,13 +134,13 @@ def test_a_row_has_the_room_that_it_has(types: list[str]) -> None:
     profile = observed(columns)
     table = profile.tables[0]
     found = filled(table, writes(profile, "jobs"))
-    plain = profile_columns(table, {})
+    plain = profile_columns(table)
     after = lengths(plain)
     before = lengths([*plain[:-1], _core.Column("int4", is_null=True, name="carrier")])
     if found is None:
         return
     (change,) = found.operations[1].sets
-    made = lengths(profile_columns(found.table, {}))
+    made = lengths(profile_columns(found.table))
     assert -(-made // 8) == -(-before // 8)
     assert -(-(made + change.grows_max_bytes) // 8) == -(-after // 8) > -(-before // 8)
 
@@ -165,7 +165,7 @@ def test_several_updates_that_fill_columns_widen_the_forecast() -> None:
     profile = jobs()
     (table,) = profile.tables
     assert filled(table, writes(profile, "jobs")) is None
-    length = _core.RowLayout(profile_columns(table, {})).tuple_bytes
+    length = _core.RowLayout(profile_columns(table)).tuple_bytes
     assert length == 24 + 8 + 16
     frac = unplayed_growth_frac(table, writes(profile, "jobs"))
     empty = 32  # 23 + 1 of the header and its bitmap, 4 of the key
@@ -210,7 +210,7 @@ def test_what_several_updates_fill_is_played_where_the_sample_tells() -> None:
     string = found.table.columns[-1]
     assert string.width is not None
     for width in range(string.width.min_bytes, string.width.max_bytes + 1):
-        plain = profile_columns(replace(found.table, columns=found.table.columns[:-1]), {})
+        plain = profile_columns(replace(found.table, columns=found.table.columns[:-1]))
         made = lengths([*plain, _core.Column("text", payload_bytes=width, name="at0")])
         assert -(-made // 8) * 8 == 32
     assert unplayed_growth_frac(table, writes(profile, "jobs")) == 0

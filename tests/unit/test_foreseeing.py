@@ -249,7 +249,7 @@ def test_what_a_plan_was_made_with_need_not_be_found_again(
     shares = observed_shares(planned)
     assert shares is not None
     with Runner() as runner:
-        version = str(minor_version(profile, None, {}))
+        version = str(minor_version(profile).version)
         fitted = calibrate(
             profile, planned, shares, version, runner, sample_pages=SAMPLE_PAGES
         ).calibration.fit

@@ -134,10 +134,10 @@ def test_nothing_to_vary_is_said() -> None:
 
 def test_a_stated_minor_needs_no_server() -> None:
     """The twin follows what is asked for; that --server won is noted."""
-    assumed: Json = {}
-    assert minor_version(_profile(), "15.3", assumed) == PgVersion(15, 3)
-    assert assumed["server.version"] == "15.3, as asked for"
-    assert minor_version(_profile(server={"version": "17.11"}), None, {}) == PgVersion(17, 11)
+    asked = minor_version(_profile(), "15.3")
+    assert asked.version == PgVersion(15, 3)
+    assert asked.assumed == {"server.version": "15.3, as asked for"}
+    assert minor_version(_profile(server={"version": "17.11"})).version == PgVersion(17, 11)
 
 
 def test_a_major_without_a_server_is_a_recorded_minor(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,18 +147,18 @@ def test_a_major_without_a_server_is_a_recorded_minor(monkeypatch: pytest.Monkey
         raise ServerNotFound(f"no {spec}")
 
     monkeypatch.setattr(version, "find_programs", nothing)
-    assumed: Json = {}
-    assert minor_version(_profile(server={"version": "17"}), None, assumed) == PgVersion(17, 10)
-    assert "no server of 17 is at hand" in assumed["server.version"]
-    assert str(minor_version(_profile(server={"version": "19"}), None, {})) == "19rc1"
+    found = minor_version(_profile(server={"version": "17"}))
+    assert found.version == PgVersion(17, 10)
+    assert found.assumed == {"server.version": "17.10, no server of 17 is at hand"}
+    assert str(minor_version(_profile(server={"version": "19"})).version) == "19rc1"
     with pytest.raises(ServerNotFound):
-        minor_version(_profile(), "/no/such/folder", {})
+        minor_version(_profile(), "/no/such/folder")
 
 
 def test_a_connection_is_no_version() -> None:
     """What another command takes is named as what it is."""
     with pytest.raises(InputError, match="not a connection"):
-        minor_version(_profile(), "host=localhost", {})
+        minor_version(_profile(), "host=localhost")
 
 
 def test_a_duration_needs_a_rate_or_a_run() -> None:

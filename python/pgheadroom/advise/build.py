@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any
 
 import pgheadroom
 from pgheadroom.advise.advice import Advice, Budget, Observation, Partitions, Verdicts
@@ -86,10 +85,9 @@ def advise(
             f"{sorted(unknown)[0]!r} is not in the profile: expected one of "
             f"{', '.join(profile.table_names[:20])}",
         )
-    told: dict[str, Any] = {}
-    version = minor_version(profile, None, told)
+    minor = minor_version(profile)
     cases = [
-        TableCase(profile, table, version, options.policy, options.sample_pages)
+        TableCase(profile, table, minor.version, options.policy, options.sample_pages)
         for table in profile.tables
         if not options.tables or table.name in options.tables
     ]
@@ -107,7 +105,7 @@ def advise(
         first=first_remarks(profile),
         tables=tuple(sorted(made, key=_rank)),
         partitioned=_partitioned(observed, made),
-        assumed=(*observed.assumed, *map(str, told.values())),
+        assumed=(*observed.assumed, *map(str, minor.assumed.values())),
         indexes=ranked(finding for case in cases for finding in case.findings),
         budget=Budget(
             cpu_s=options.budget_s,

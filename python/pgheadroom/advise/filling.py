@@ -276,7 +276,7 @@ def _length(table: TableProfile, empty: Set[str]) -> int:
     """Of a row in which these columns have no value."""
     columns = [
         _core.Column(found.type_name, is_null=True, name=found.name) if one.name in empty else found
-        for found, one in zip(profile_columns(table, {}), table.columns, strict=True)
+        for found, one in zip(profile_columns(table), table.columns, strict=True)
     ]
     return _core.RowLayout(columns).tuple_bytes
 

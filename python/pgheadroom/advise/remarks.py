@@ -288,7 +288,7 @@ def _column_order(table: TableProfile) -> Remark | None:
 def _real_columns(table: TableProfile) -> list[_core.Column] | None:
     """Columns with their own types, of which alignment comes; None where one is not known."""
     made = []
-    substitutes = {column.name: column for column in profile_columns(table, {})}
+    substitutes = {column.name: column for column in profile_columns(table)}
     for found in () if table.observed is None else table.observed.columns:
         name, width = found.name, None
         if found.stored_bytes is not None:

@@ -47,7 +47,7 @@ def tuple_bytes_of(table: TableProfile) -> float:
     """Mean length of a row: of a sample, else of the layout."""
     if table.observed is not None and table.observed.sample is not None:
         return float(table.observed.sample.tuple_bytes.mean)
-    return float(_core.RowLayout(profile_columns(table, {})).tuple_bytes)
+    return float(_core.RowLayout(profile_columns(table)).tuple_bytes)
 
 
 def labels_of(table: TableProfile) -> dict[str, str]:
@@ -87,7 +87,7 @@ def same_page_bytes(table: TableProfile, columns: Iterable[str], *, wal_level: s
     lies between them, at most the whole row (and so with `wal_level = logical`).
     """
     length = tuple_bytes_of(table)
-    row = _core.RowLayout(profile_columns(table, {}))
+    row = _core.RowLayout(profile_columns(table))
     fixed = _UPDATE_BYTES + row.hoff_bytes - _HEADER_BYTES
     whole = max(length - row.hoff_bytes, 0.0)
     if wal_level == "logical":
@@ -120,7 +120,7 @@ def index_bytes(table: TableProfile) -> Bytes:
 
     A partial index takes one only for rows in it. Splits and deduplication come on top.
     """
-    columns = {column.name: column for column in profile_columns(table, {})}
+    columns = {column.name: column for column in profile_columns(table)}
     total = Bytes(low=0, mid=0, high=0)
     for index in table.indexes:
         if index.method != "btree":

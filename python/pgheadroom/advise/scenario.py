@@ -113,8 +113,8 @@ def make_scenario(
     if clients > 1:
         assumed.append(f"{clients} sessions insert, by the pages of the newest rows")
     table, said = filled_keys(table, operations)
-    assumed += said
-    server = server_of(profile.server, assumed)
+    server, checkpoints = server_of(profile.server)
+    assumed += (*said, checkpoints)
     work = WorkRate.of(operations, table.rows, float(profile.server.observed.interval_s))
     duration_s = work.duration_s(server)
     wanted = max(ROWS_MIN, sample_pages * rows_per_page(table, 100))
@@ -128,13 +128,14 @@ def make_scenario(
     duration_s = count / per_s
     updates_per_row = count * work.updates_frac / rows
     windows, steady_from = windows_of(duration_s, server, updates_per_row)
+    snapshots, held = snapshots_of(profile, knobs.held_s, duration_s)
     run = Run(
         operations=count,
         duration_s=None,
         rate_per_s=None,
         clients=clients,
         seed=1,
-        snapshots=snapshots_of(profile, knobs.held_s, duration_s, assumed),
+        snapshots=snapshots,
     )
     workload = Workload(
         operations=of_each(
@@ -161,7 +162,7 @@ def make_scenario(
         updates_per_row=updates_per_row,
         windows=windows,
         steady_from=steady_from,
-        assumed=tuple(assumed),
+        assumed=(*assumed, *held),
         longest_s=work.longest_s(server),
         sized_s=duration_s if work.growth_frac else None,
     )

@@ -16,18 +16,20 @@ _CHECKPOINT_S_MIN, _CHECKPOINT_S_MAX = 30.0, 86_400.0
 SNAPSHOTS_MAX = 400
 
 
-def server_of(server: ServerSettings, assumed: list[str]) -> ServerSettings:
-    """The server with checkpoints as far apart as they were, by time or by WAL."""
+def server_of(server: ServerSettings) -> tuple[ServerSettings, str]:
+    """The server with checkpoints as far apart as they were, by time or by WAL, and which."""
     assert server.observed is not None, "an observed profile"
-    return replace(
+    found, by = _checkpoint_s(server)
+    made = replace(
         server,
-        checkpoint_interval_s=_checkpoint_s(server, assumed),
+        checkpoint_interval_s=min(max(found, _CHECKPOINT_S_MIN), _CHECKPOINT_S_MAX),
         max_wal_size_bytes=None,
         observed=None,
     )
+    return made, f"checkpoints every {found:.0f} s, {by}"
 
 
-def _checkpoint_s(server: ServerSettings, assumed: list[str]) -> float:
+def _checkpoint_s(server: ServerSettings) -> tuple[float, str]:
     """Seconds between checkpoints: as counted where several were, else by time and WAL."""
     assert server.observed is not None, "an observed profile"
     counters = server.observed.counters
@@ -36,35 +38,30 @@ def _checkpoint_s(server: ServerSettings, assumed: list[str]) -> float:
     number = 0 if seen is None else int(seen.num_timed or 0) + int(seen.num_requested or 0)
     timeout_s = server.checkpoint_interval_s or 300.0
     if number >= 3:
-        found = interval_s / number
-        assumed.append(f"checkpoints every {found:.0f} s, as counted in the interval")
-    else:
-        found = timeout_s
-        wal_bytes_per_s = float(counters.wal_bytes_per_s or 0.0)
-        if server.max_wal_size_bytes is not None and wal_bytes_per_s > 0:
-            # CalculateCheckpointSegments, src/backend/access/transam/xlog.c
-            by_wal = server.max_wal_size_bytes / (1 + _CHECKPOINT_COMPLETION) / wal_bytes_per_s
-            found = min(found, by_wal)
-        assumed.append(f"checkpoints every {found:.0f} s, by checkpoint_timeout and max_wal_size")
-    return min(max(found, _CHECKPOINT_S_MIN), _CHECKPOINT_S_MAX)
+        return interval_s / number, "as counted in the interval"
+    found = timeout_s
+    wal_bytes_per_s = float(counters.wal_bytes_per_s or 0.0)
+    if server.max_wal_size_bytes is not None and wal_bytes_per_s > 0:
+        # CalculateCheckpointSegments, src/backend/access/transam/xlog.c
+        by_wal = server.max_wal_size_bytes / (1 + _CHECKPOINT_COMPLETION) / wal_bytes_per_s
+        found = min(found, by_wal)
+    return found, "by checkpoint_timeout and max_wal_size"
 
 
 def snapshots_of(
-    profile: Profile, held_s: float | None, duration_s: float, assumed: list[str]
-) -> tuple[Snapshot, ...]:
-    """Transactions that hold the horizon for so long; between them it is free as observed."""
+    profile: Profile, held_s: float | None, duration_s: float
+) -> tuple[tuple[Snapshot, ...], tuple[str, ...]]:
+    """Who holds the horizon for so long, in between free as observed; and that in a sentence."""
     part = 1.0
     if held_s is None:
         held_s, part = observed_hold_s(profile), observed_hold_frac(profile)
     if held_s <= 0 or part <= 0:
-        return ()
+        return (), ()
     held_s = max(held_s, part * duration_s / SNAPSHOTS_MAX)
-    assumed.append(
-        f"the cleanup horizon is held for {held_s:.0f} s at a time, {part:.0%} of the time"
-    )
+    said = f"the cleanup horizon is held for {held_s:.0f} s at a time, {part:.0%} of the time"
     every = held_s / part / duration_s
     starts = [n * every for n in range(math.ceil(1 / every))]
-    return tuple(
+    held = tuple(
         Snapshot(
             start_frac=start,
             length_frac=max(0.0, min(held_s / duration_s, 1 - start) - 1e-9),
@@ -72,6 +69,7 @@ def snapshots_of(
         for start in starts
         if start < 1
     )
+    return held, (said,)
 
 
 def observed_hold_frac(profile: Profile) -> float:

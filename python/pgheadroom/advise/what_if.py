@@ -12,7 +12,6 @@ import difflib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
-from typing import Any
 
 from pgheadroom.advise.calibrate import Fitted, calibrate
 from pgheadroom.advise.decide import not_repeated
@@ -29,7 +28,7 @@ from pgheadroom.predict.variants import Difference, IndexChange, changed, differ
 from pgheadroom.profile import Profile
 from pgheadroom.profile.tables import TableProfile
 from pgheadroom.profile.unpriced import PRICED, left_out, said_left_out
-from pgheadroom.types import PgVersion
+from pgheadroom.types import Assumed, PgVersion, Taken
 from pgheadroom.units import show_duration
 
 _SEEDS = 3
@@ -62,8 +61,8 @@ def what_if(
             measured.
     """
     found = _table(profile, changes, table)
-    told: dict[str, Any] = {}
-    version = minor_version(profile, server, told)
+    minor = minor_version(profile, server)
+    version = minor.version
     shares = observed_shares(found)
     if shares is None:
         raise ParameterError(
@@ -103,7 +102,7 @@ def what_if(
         storage="local",
         engine="heap",
         evidence="interval",
-        assumed={**told, **_assumed(found, fitted), **_said(unsettled)},
+        assumed={**minor.assumed, **_assumed(found, fitted), **_said(unsettled)},
         answer=answer_by(cells),
         cells=tuple(cells),
     )
@@ -203,7 +202,7 @@ def _whole(run: PlayedPiece, share: float) -> Outcome:
     )
 
 
-def _said(unsettled: Mapping[int, LongRun]) -> dict[str, str]:
+def _said(unsettled: Mapping[int, LongRun]) -> Assumed:
     """At which fillfactors the run was ended before it had settled."""
     return {
         f"not settled at fillfactor {fillfactor}": f"HOT still moved, {seen.low:.1%} to "
@@ -214,10 +213,10 @@ def _said(unsettled: Mapping[int, LongRun]) -> dict[str, str]:
     }
 
 
-def _assumed(table: TableProfile, fitted: Fitted) -> dict[str, Any]:
+def _assumed(table: TableProfile, fitted: Fitted) -> Assumed:
     scenario = fitted.scenario
     steady = 1 - scenario.steady_from / scenario.windows
-    found: dict[str, Any] = {
+    found: dict[str, Taken] = {
         "twin.calibration": fitted.calibration.note,
         "run.duration_s": f"the steady state of {table.name} alone: the last "
         f"{show_duration(steady * scenario.duration_s)} of {show_duration(scenario.duration_s)}, "
@@ -226,7 +225,7 @@ def _assumed(table: TableProfile, fitted: Fitted) -> dict[str, Any]:
     }
     not_priced = said_left_out(left_out(scenario.table))
     if not_priced:
-        found["twin.approximations"] = [not_priced]
+        found["twin.approximations"] = (not_priced,)
     if scenario.share < 1:
         found["twin.sample"] = (
             f"{scenario.table.rows:,} of {table.rows:,} rows; rows and operations shrink alike"

@@ -4,7 +4,8 @@ A column as the core lays it out: its type, or what stands for that, and the wid
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from pgheadroom import _core
 from pgheadroom.errors import InputError
@@ -26,50 +27,58 @@ _SUBSTITUTES = {
 
 @dataclass(frozen=True, slots=True)
 class LaidColumn:
-    """A column as it is laid out; `type` is the server's spelling, `like` what stands for it."""
+    """
+    A column as it is laid out; `type` is the server's spelling, `like` what stands for it.
+
+    `assumed` has what is not known of it, by `table.column`.
+    """
 
     core: _core.Column
     type: str
     like: str | None
     null_frac: float
+    assumed: Mapping[str, str] = field(default_factory=dict)
 
     def null(self) -> _core.Column:
         """The same where it has no value."""
         return _core.Column(self.core.type_name, is_null=True, name=self.core.name)
 
 
-def profile_columns(table: TableProfile, assumed: dict[str, str]) -> list[_core.Column]:
+def profile_columns(table: TableProfile) -> list[_core.Column]:
     """A row of the table, without NULLs and with strings of their mean width, column by column."""
-    return [_profile_column(column, table.name, assumed) for column in table.columns]
+    return [profile_column(column, table.name).core for column in table.columns]
 
 
-def _profile_column(column: ColumnProfile, table: str, assumed: dict[str, str]) -> _core.Column:
-    path = f"{table}.{column.name}"
+def profile_column(column: ColumnProfile, table: str) -> LaidColumn:
+    """A column of a profile's table, a string with its mean width."""
     width: int | None = None
+    said = None
     if column.width is not None:
         width = (column.width.min_bytes + column.width.max_bytes + 1) // 2
         if column.width.min_bytes != column.width.max_bytes:
-            assumed[path] = f"{width} bytes, the mean of its widths"
+            said = f"{width} bytes, the mean of its widths"
     elif column.base_type == "numeric":
         width = 2 if column.values.kind == "constant" else 6
-        assumed[path] = f"{width} bytes of a numeric value"
+        said = f"{width} bytes of a numeric value"
     elif column.kind is Kind.PADDED and column.type_length is None:
         width = 1
     else:
         width = payload_bytes(column.type)
-    return _core.Column(column.type, payload_bytes=width, name=column.name)
+    core = _core.Column(column.type, payload_bytes=width, name=column.name)
+    assumed = {} if said is None else {f"{table}.{column.name}": said}
+    return LaidColumn(core, core.type_name, None, column.null_frac, assumed)
 
 
-def live_column(column: LiveColumn, table: str, assumed: dict[str, str]) -> LaidColumn:
+def live_column(column: LiveColumn, table: str) -> LaidColumn:
     """
     A column of a live table, with values of their mean width.
 
     Args:
         column: As the catalog has it.
         table: Its table's name.
-        assumed: Takes what could not be seen, by `table.column`.
     """
     path = f"{table}.{column.name}"
+    assumed: dict[str, str] = {}
     width: int | None = None
     null_frac = min(max(column.null_frac or 0.0, 0.0), 1.0)
     if column.typlen < 0 and null_frac < 1:
@@ -86,7 +95,7 @@ def live_column(column: LiveColumn, table: str, assumed: dict[str, str]) -> Laid
     spelled = column.declared.removeprefix("public.")
     like = None if column.declared == column.type else column.type.removeprefix("public.")
     if core is not None:
-        return LaidColumn(core, spelled, like, null_frac)
+        return LaidColumn(core, spelled, like, null_frac, assumed)
     substitute = _SUBSTITUTES.get((column.typlen, column.typalign), "bytea")
     if substitute == "bytea" and column.typlen > 0:
         width = column.typlen - 1  # as many bytes, one of them taken for a header
@@ -96,7 +105,7 @@ def live_column(column: LiveColumn, table: str, assumed: dict[str, str]) -> Laid
     # A built-in type of variable length is only wider than one value of it: it lies no otherwise.
     if column.is_user_type or column.typlen > 0:
         like = substitute if like is None else f"{like}, as {substitute}"
-    return LaidColumn(core, spelled, like, null_frac)
+    return LaidColumn(core, spelled, like, null_frac, assumed)
 
 
 def _built_in(column: LiveColumn, width: int | None) -> _core.Column | None:

@@ -16,7 +16,7 @@ from dataclasses import replace
 import pgheadroom
 from pgheadroom import _core
 from pgheadroom.errors import InputError, ParameterError
-from pgheadroom.layout.columns import LaidColumn, live_column, profile_columns
+from pgheadroom.layout.columns import LaidColumn, live_column, profile_column
 from pgheadroom.layout.mean_row import DROPPED, mean_row
 from pgheadroom.layout.values import (
     ColumnLayout,
@@ -55,26 +55,36 @@ def of_profile(profile: Profile, table: str | None) -> Layout:
         raise ParameterError(
             "table", f"{table!r} is not in the profile: expected {', '.join(names)}"
         )
-    assumed: dict[str, str] = {}
-    tables = []
-    for found in profile.tables:
-        if table in (None, found.name):
-            live = _observed(found)
-            tables.append(_of_profile(found, assumed) if live is None else _of_live(live, assumed))
-    return Layout(tool_version=pgheadroom.__version__, assumed=assumed, tables=tuple(tables))
-
-
-def _of_profile(found: TableProfile, assumed: dict[str, str]) -> TableLayout:
-    columns = [
-        LaidColumn(core, core.type_name, None, column.null_frac)
-        for core, column in zip(profile_columns(found, assumed), found.columns, strict=True)
+    laid_out = [
+        _of_profile(found) if live is None else _of_live(live)
+        for found, live in ((found, _observed(found)) for found in profile.tables)
+        if table in (None, found.name)
     ]
+    return _of_tables(laid_out)
+
+
+def _of_tables(laid_out: Sequence[tuple[TableLayout, Mapping[str, str]]]) -> Layout:
+    return Layout(
+        tool_version=pgheadroom.__version__,
+        assumed={name: how for _, assumed in laid_out for name, how in assumed.items()},
+        tables=tuple(table for table, _ in laid_out),
+    )
+
+
+def _assumed(columns: Sequence[LaidColumn]) -> Mapping[str, str]:
+    return {name: how for column in columns for name, how in column.assumed.items()}
+
+
+def _of_profile(found: TableProfile) -> tuple[TableLayout, Mapping[str, str]]:
+    """A table as it is laid out, and what is not known of it."""
+    columns = [profile_column(column, found.name) for column in found.columns]
     keys: dict[str, tuple[str | None, ...]] = {
         index.name: (*index.columns, *index.include, *(None for _ in index.expressions))
         for index in found.indexes
         if index.method == "btree"
     }
-    return _lay_out(found.name, columns, found.rows, found.fillfactor, keys, None)
+    laid_out = _lay_out(found.name, columns, found.rows, found.fillfactor, keys, None)
+    return laid_out, _assumed(columns)
 
 
 def _observed(table: TableProfile) -> LiveTable | None:
@@ -132,26 +142,19 @@ def of_live_tables(
     Raises:
         InputError: There is none, or none of that name.
     """
-    assumed: dict[str, str] = {}
     seen = list(tables)
-    laid_out = [_of_live(found, assumed) for found in seen if found.columns]
+    laid_out = [_of_live(found) for found in seen if found.columns]
     if not laid_out and seen and table is not None:
         raise InputError(f"table {table!r} has no columns: there is no row to lay out")
     if not laid_out:
         what = "no table of its own" if table is None else f"no table {table!r}"
         raise InputError(f"the database has {what} that this role can see")
-    return Layout(
-        tool_version=pgheadroom.__version__,
-        assumed=assumed,
-        tables=tuple(laid_out),
-        access=access,
-        server=server,
-    )
+    return replace(_of_tables(laid_out), access=access, server=server)
 
 
-def _of_live(found: LiveTable, assumed: dict[str, str]) -> TableLayout:
+def _of_live(found: LiveTable) -> tuple[TableLayout, Mapping[str, str]]:
     name = called(found.schema, found.name)
-    columns = [live_column(column, name, assumed) for column in found.columns]
+    columns = [live_column(column, name) for column in found.columns]
     measured = _measured(found)
     laid_out = _lay_out(
         name,
@@ -162,7 +165,7 @@ def _of_live(found: LiveTable, assumed: dict[str, str]) -> TableLayout:
         measured,
         dropped=found.dropped_columns,
     )
-    return replace(laid_out, added_columns=found.added_columns)
+    return replace(laid_out, added_columns=found.added_columns), _assumed(columns)
 
 
 def _measured(found: LiveTable) -> MeasuredRows | None:

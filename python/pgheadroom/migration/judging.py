@@ -124,7 +124,7 @@ class TableJudging:
         self._table = altered.table
         self._runner = runner
         self._over = rewrite_over_bytes
-        self._version = minor_version(profile, None, {})
+        self._version = minor_version(profile).version
         self._updates = updates_of(self._table, self._version.major)
         self._after = edited(self._table, altered.edits)
 

@@ -43,7 +43,7 @@ from pgheadroom.profile import Profile
 from pgheadroom.progress import Say
 from pgheadroom.servers import Host, find_client, find_programs, is_connection
 from pgheadroom.servers.pgbench import PgbenchReport, parse_report, read_logs
-from pgheadroom.types import PgVersion
+from pgheadroom.types import Assumed, PgVersion
 
 if TYPE_CHECKING:
     import psycopg
@@ -74,7 +74,7 @@ class Played:
 
     server: PgVersion
     measured: Measured
-    assumed: Mapping[str, Any]
+    assumed: Assumed
     duration_s: float
     transactions: int
     plans: Mapping[str, str]
@@ -127,7 +127,7 @@ def play(
     programs = find_programs(spec)
     assumed = profile.assumed_on(programs.version.major)
     if server is not None and server != profile.server.version:
-        assumed["server.version"] = f"{programs.version}, as asked for"
+        assumed = {**assumed, "server.version": f"{programs.version}, as asked for"}
     with Host(programs, data_checksums=profile.server.data_checksums, label="play") as host:
         cluster = host.cluster("play")
         cluster.start(start_settings(profile))
@@ -153,7 +153,7 @@ class _Play:
         self.course: Course = ()
         self.ended_at: Sequence[float] = ()
 
-    def run(self, assumed: dict[str, Any], *, with_places: bool) -> Played:
+    def run(self, assumed: Assumed, *, with_places: bool) -> Played:
         self.say("load")
         with self.cluster.connect() as monitor:
             wal_source = WalSource(self.host, self.cluster, monitor)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pgheadroom import _core
 from pgheadroom.errors import ParameterError
@@ -75,8 +74,7 @@ def predict_page(
             f"{', '.join(profile.table_names)}",
         )
     (cell,) = make_cells(profile, fillfactors)
-    assumed: dict[str, Any] = {}
-    version = minor_version(profile, server, assumed)
+    version = minor_version(profile, server).version
     given = None if has_clockwork(cell.profile) else [Given(events=())]
     clock = clock_of(cell.profile, tps)
     plan = RunPlan(cells=[cell], version=version, given=given, clock=clock, seeds=_SEEDS)

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pgheadroom.errors import ParameterError
 from pgheadroom.predict.cells import Cell, loaded_at
 from pgheadroom.predict.clock import Clock, clock_of
-from pgheadroom.predict.rewriting import RewriteAsked, rewritten_at
+from pgheadroom.predict.rewriting import RewriteAsked, RewrittenCells, rewritten_at
 from pgheadroom.predict.run_plan import Model, RunPlan, Timing
 from pgheadroom.predict.sampling import PageSample, heap_pages, sample_if_big, sample_of
-from pgheadroom.types import PgVersion
+from pgheadroom.types import Assumed, PgVersion
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ class Planned:
     later: tuple[Cell, ...]
     runs: RunPlan
     clock: Clock
-    assumed: dict[str, Any]
+    assumed: Assumed
 
     def parted(self, found: Sequence[T]) -> tuple[Sequence[T], Sequence[T], Sequence[T]]:
         """What came of the plan's cells: of those asked for, of the altered, of the later."""
@@ -74,20 +74,18 @@ def planned(cells: tuple[Cell, ...], version: PgVersion, asked: Asked) -> Planne
     Raises:
         InputError: As `predict`.
     """
-    assumed: dict[str, Any] = {}
     clock = clock_of(cells[0].profile, asked.timing.tps)
     altered: tuple[Cell, ...] = ()
     if asked.from_fillfactor is not None:
         altered = loaded_at(cells, asked.from_fillfactor, asked.table)
-    later: tuple[Cell, ...] = ()
+    later = RewrittenCells()
     if asked.rewrite is not None:
-        later = rewritten_at(altered, asked.rewrite, clock, assumed)
+        later = rewritten_at(altered, asked.rewrite, clock)
     over_time = bool(asked.timing.windows or asked.model.order or altered)
     samples = _samples(cells, asked.sample_pages, over_time=over_time)
-    if samples is not None:
-        assumed["twin.sample"] = _said(samples, cells, asked.seeds)
+    sampled = {} if samples is None else {"twin.sample": _said(samples, cells, asked.seeds)}
     runs = RunPlan(
-        cells=(*cells, *altered, *later),
+        cells=(*cells, *altered, *later.cells),
         version=version,
         samples=samples,
         model=asked.model,
@@ -96,7 +94,12 @@ def planned(cells: tuple[Cell, ...], version: PgVersion, asked: Asked) -> Planne
         seeds=asked.seeds,
     )
     return Planned(
-        cells=cells, altered=altered, later=later, runs=runs, clock=clock, assumed=assumed
+        cells=cells,
+        altered=altered,
+        later=later.cells,
+        runs=runs,
+        clock=clock,
+        assumed={**later.assumed, **sampled},
     )
 
 

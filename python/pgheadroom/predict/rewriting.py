@@ -22,7 +22,7 @@ from pgheadroom.predict.convergence import TakesEffect
 from pgheadroom.predict.sampling import heap_pages
 from pgheadroom.predict.series import InColumns
 from pgheadroom.predict.spread import counted
-from pgheadroom.profile import Profile
+from pgheadroom.types import Assumed
 
 How = Literal["full", "online"]
 """VACUUM FULL, which locks the table; or beside the clients."""
@@ -87,9 +87,15 @@ class RewrittenLater:
     series: InColumns | None = field(default=None, metadata=in_file(unless_none=True))
 
 
-def rewritten_at(
-    cells: Sequence[Cell], rewrite: RewriteAsked, clock: Clock, assumed: dict[str, Any]
-) -> tuple[Cell, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewrittenCells:
+    """Cells whose tables are rewritten in the middle of the run, and what that assumes."""
+
+    cells: tuple[Cell, ...] = ()
+    assumed: Assumed = field(default_factory=dict)
+
+
+def rewritten_at(cells: Sequence[Cell], rewrite: RewriteAsked, clock: Clock) -> RewrittenCells:
     """
     The same cells with the tables that are altered rewritten in the middle of the run.
 
@@ -97,7 +103,6 @@ def rewritten_at(
         cells: Cells whose tables are altered when the run begins.
         rewrite: When and how.
         clock: How fast the run goes.
-        assumed: Told what an online rewrite takes for granted.
 
     Raises:
         InputError: A fraction that is not inside the run, or an end behind it; tables that are not
@@ -120,24 +125,25 @@ def rewritten_at(
             mentions=("rewrite_how",),
         )
     found = []
+    assumed: Assumed = {}
     for cell in cells:
-        until = _until(cell.profile, rewrite, clock, assumed)
+        until = None
+        if rewrite.how == "online":
+            takes_s = rewrite.takes_s
+            if takes_s is None:
+                takes_s = heap_pages(cell.profile) / COPY_PAGES_PER_S
+                assumed = {"rewrite.duration_s": _guess(takes_s)}
+            until = _until(rewrite, takes_s, clock)
         planned = tuple((name, rewrite.at_frac, until) for name in cell.later)
         found.append(replace(cell, rewrites=planned))
-    return tuple(found)
+    return RewrittenCells(cells=tuple(found), assumed=assumed)
 
 
-def _until(
-    profile: Profile, rewrite: RewriteAsked, clock: Clock, assumed: dict[str, Any]
-) -> float | None:
-    if rewrite.how == "full":
-        return None
-    takes_s = rewrite.takes_s
-    if takes_s is None:
-        takes_s = heap_pages(profile) / COPY_PAGES_PER_S
-        assumed["rewrite.duration_s"] = (
-            f"{takes_s:.3g}: {COPY_PAGES_PER_S:g} pages a second, a guess, for nobody said it"
-        )
+def _guess(takes_s: float) -> str:
+    return f"{takes_s:.3g}: {COPY_PAGES_PER_S:g} pages a second, a guess, for nobody said it"
+
+
+def _until(rewrite: RewriteAsked, takes_s: float, clock: Clock) -> float:
     lasts_s = clock.duration_s
     until = rewrite.at_frac + takes_s / lasts_s
     if until > 1:

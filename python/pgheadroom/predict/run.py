@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 from pgheadroom.defaults import SEEDS_DEFAULT
 from pgheadroom.predict.cells import (
@@ -35,6 +35,7 @@ from pgheadroom.predict.version import minor_version
 from pgheadroom.profile import Profile
 from pgheadroom.profile.unpriced import left_out, said_left_out, said_unpriced, unpriced_of
 from pgheadroom.progress import Progress
+from pgheadroom.types import Assumed, Taken
 
 
 def predict(
@@ -87,8 +88,7 @@ def predict(
         TwinError: The twin cannot play the profile; the message names the field.
     """
     cells = make_cells(profile, fillfactors, table, changes)
-    told: dict[str, Any] = {}
-    version = minor_version(profile, server, told)
+    minor = minor_version(profile, server)
     asked = Asked(
         model=Model(storage=storage, engine=engine, order=order),
         timing=timing or Timing(),
@@ -98,37 +98,38 @@ def predict(
         rewrite=rewrite,
         sample_pages=sample_pages,
     )
-    plan = planned(cells, version, asked)
+    plan = planned(cells, minor.version, asked)
     found = predict_cells(plan.runs, executor=executor, report=report)
     made = _cells(plan, asked, found)
-    assumed = profile.assumed_on(version.major) | told | plan.assumed
-    note(assumed, profile, found, seeds)
-    _note_length(assumed, profile, found[0], plan.clock)
     return Prediction(
-        server=version,
+        server=minor.version,
         storage=storage,
         engine=engine,
         evidence=_evidence(asked.model, found[: len(cells) + len(plan.altered)]),
-        assumed=assumed,
+        assumed={
+            **profile.assumed_on(minor.version.major),
+            **minor.assumed,
+            **plan.assumed,
+            **approximated(profile, found, seeds),
+            **_length(profile, found[0], plan.clock),
+        },
         warnings=said_before(profile, found),
         answer=answer_by(made),
         cells=tuple(made),
     )
 
 
-def _note_length(
-    assumed: dict[str, Any], profile: Profile, found: Simulation, clock: Clock
-) -> None:
-    """Say under `assumed` how long a run is, where the profile says only the one or the other."""
+def _length(profile: Profile, found: Simulation, clock: Clock) -> Assumed:
+    """How long the run is, where the profile says only the one or the other."""
     run = profile.workload.run
     if clock.at_rate:
-        assumed["run.operations"] = (
-            f"{found.transactions}: rate_per_s times duration_s, and Poisson's spread of it"
-        )
-    elif run.duration_s is not None:
-        assumed["run.operations"] = f"{found.transactions}: {clock.said}, times duration_s"
-    elif found.by_itself is not None:
-        assumed["run.duration_s"] = f"{found.by_itself.duration_s:g}: {clock.said}"
+        said = f"{found.transactions}: rate_per_s times duration_s, and Poisson's spread of it"
+        return {"run.operations": said}
+    if run.duration_s is not None:
+        return {"run.operations": f"{found.transactions}: {clock.said}, times duration_s"}
+    if found.by_itself is not None:
+        return {"run.duration_s": f"{found.by_itself.duration_s:g}: {clock.said}"}
+    return {}
 
 
 def _cells(plan: Planned, asked: Asked, found: Sequence[Simulation]) -> list[PredictedCell]:
@@ -211,10 +212,9 @@ def _beside_later(
     )
 
 
-def note(
-    assumed: dict[str, Any], profile: Profile, found: Sequence[Simulation], seeds: int
-) -> None:
-    """Say under `assumed` what the twin approximated, and how its intervals were made."""
+def approximated(profile: Profile, found: Sequence[Simulation], seeds: int) -> Assumed:
+    """What the twin approximated, and how its intervals were made."""
+    assumed: dict[str, Taken] = {}
     lines = list(dict.fromkeys(line for item in found for line in item.approximations))
     unpriced = said_unpriced(name for table in profile.tables for name in unpriced_of(table))
     unplayed = said_left_out(
@@ -222,12 +222,13 @@ def note(
     )
     lines += [said for said in (unpriced, unplayed) if said]
     if lines:
-        assumed["twin.approximations"] = lines
+        assumed["twin.approximations"] = tuple(lines)
     models = list(dict.fromkeys(line for item in found for line in item.model))
     if models:
-        assumed["twin.model"] = models
+        assumed["twin.model"] = tuple(models)
     if any(not item.outcome.is_exact for item in found):
         assumed["twin.interleavings"] = seeds
+    return assumed
 
 
 def _evidence(model: Model, found: Sequence[Simulation]) -> Literal["exact", "interval", "model"]:

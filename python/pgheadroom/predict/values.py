@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import pgheadroom
 from pgheadroom.forms import Filed, in_file
@@ -22,7 +22,7 @@ from pgheadroom.predict.run_plan import Engine, Storage
 from pgheadroom.predict.series import InColumns
 from pgheadroom.predict.variants import UNCHANGED, Difference
 from pgheadroom.tabular import Row, Tabular, columns, even
-from pgheadroom.types import Version
+from pgheadroom.types import Assumed, Version
 
 WHERE_ANY = in_file(unless_none=True)
 
@@ -86,7 +86,7 @@ class Prediction(Tabular, Filed):
     storage: Storage
     engine: Engine
     evidence: Literal["exact", "interval", "model"]
-    assumed: Mapping[str, Any]
+    assumed: Assumed
     warnings: tuple[str, ...] = field(default=(), metadata=in_file(unless_empty=True))
     answer: CurveAnswer | None = field(default=None, metadata=WHERE_ANY)
     cells: tuple[PredictedCell, ...]

@@ -13,14 +13,14 @@ from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR, ServerSettings
 from pgheadroom.profile.stating import said_assumed
 from pgheadroom.profile.tables import IndexProfile, TableProfile
 from pgheadroom.profile.workload import PARAMETERS, Operation, PgbenchFillfactors, Run
-from pgheadroom.types import PgVersion
+from pgheadroom.types import Assumed, PgVersion, Taken
 
 _INDEX_FILLFACTOR = 90  # BTREE_DEFAULT_FILLFACTOR, src/include/access/nbtree.h
 
 Raw = Mapping[str, Any]
 
 
-class _Notes(dict[str, Any]):
+class _Notes(dict[str, Taken]):
     """The defaults that were used."""
 
     def add(self, path: str, raw: Raw, known: Raw, names: Sequence[str] | None = None) -> None:
@@ -30,7 +30,7 @@ class _Notes(dict[str, Any]):
                 self[f"{path}.{name}"] = known[name]
 
 
-def assumed_of(data: Raw, tables: Sequence[TableProfile]) -> dict[str, Any]:
+def assumed_of(data: Raw, tables: Sequence[TableProfile]) -> Assumed:
     """
     The defaults that were used.
 
@@ -48,7 +48,7 @@ def assumed_of(data: Raw, tables: Sequence[TableProfile]) -> dict[str, Any]:
         chosen = data["pgbench"].get("fillfactor", {})
         notes.add("pgbench.fillfactor", chosen, defaults(PgbenchFillfactors))
     notes.add("run", data["run"], defaults(Run), ("clients", "seed", "isolation"))
-    return dict(notes)
+    return notes
 
 
 def _server(notes: _Notes, raw: Raw) -> None:

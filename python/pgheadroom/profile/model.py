@@ -18,6 +18,7 @@ from pgheadroom.profile.spelling import Words, memory, server_version
 from pgheadroom.profile.tables import TableProfile
 from pgheadroom.profile.workload import PGBENCH_TABLES, Operation, PgbenchBuiltin, Run, Workload
 from pgheadroom.tabular import Row, Tabular
+from pgheadroom.types import Assumed
 
 CHECKSUMS_FROM_MAJOR = 18
 """From here on initdb makes clusters with checksums, unless told otherwise."""
@@ -56,7 +57,7 @@ class Profile(Tabular):
     server: ServerSettings
     tables: tuple[TableProfile, ...]
     workload: Workload
-    assumed: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    assumed: Assumed = field(default_factory=dict, compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """The profile under the file's names; reading it again gives an equal profile."""
@@ -112,12 +113,11 @@ class Profile(Tabular):
             return PGBENCH_TABLES
         return tuple(table.name for table in self.tables)
 
-    def assumed_on(self, major: int) -> dict[str, Any]:
+    def assumed_on(self, major: int) -> Assumed:
         """The defaults that were used, on a server of this major version."""
-        found = dict(self.assumed)
-        if "server.data_checksums" in found:
-            found["server.data_checksums"] = major >= CHECKSUMS_FROM_MAJOR
-        return found
+        if "server.data_checksums" not in self.assumed:
+            return self.assumed
+        return {**self.assumed, "server.data_checksums": major >= CHECKSUMS_FROM_MAJOR}
 
     def with_fillfactor(self, fillfactors: Mapping[str, int]) -> Profile:
         """The same profile with another fillfactor for the tables that are named."""

@@ -91,7 +91,7 @@ def foresee(
     Raises:
         Unforeseen: The twin cannot play it, or what happened since is of another kind.
     """
-    version = str(minor_version(profile, None, {}))
+    version = str(minor_version(profile).version)
     try:
         scenario, off = (
             _calibrated(profile, table, version, runner)

@@ -9,7 +9,7 @@ from pgheadroom.lab import reading
 from pgheadroom.predict import Prediction
 from pgheadroom.report.heading import Heading
 from pgheadroom.report.proof import time_tables, variant_tables
-from pgheadroom.report.proof.words import cell_label, column_of, error_text, labels
+from pgheadroom.report.proof.words import cell_label, column_of, error_text, labels, lines_of
 
 if TYPE_CHECKING:
     from pgheadroom.prove import Proof
@@ -38,7 +38,7 @@ def of(result: Proof | Prediction, command: str | None = None) -> Heading:
         findings=tuple(findings(result)),
         warnings=warnings,
         alarms=warnings,
-        assumed=tuple(result.assumed.get("twin.approximations", ())),
+        assumed=tuple(map(str, lines_of(result.assumed.get("twin.approximations", ())))),
         command=command,
         meta=(
             ("Server", f"PostgreSQL {version}"),

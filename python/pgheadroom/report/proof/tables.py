@@ -24,6 +24,7 @@ from pgheadroom.report.proof.words import (
     column_of,
     error_text,
     labels,
+    lines_of,
     varied,
 )
 from pgheadroom.report.table import Column, Table
@@ -232,8 +233,8 @@ def _differing(cells: Sequence[ProofCell]) -> Table | None:
 def _assumed(result: Proof | Prediction) -> Table:
     rows = []
     for name, found in result.assumed.items():
-        lines = found if isinstance(found, list | tuple) else [found]
-        rows.append((reading.printable(name), "; ".join(reading.label(line) for line in lines)))
+        said = "; ".join(reading.label(line) for line in lines_of(found))
+        rows.append((reading.printable(name), said))
     columns = (
         Column(key="name", title="what", style="words", lead=True),
         Column(key="value", title="taken as", style="words"),

@@ -14,6 +14,7 @@ from pgheadroom.predict import PredictedCell
 from pgheadroom.predict.fillfactors import fillfactor_label, told_apart
 from pgheadroom.report.proof import variant_tables
 from pgheadroom.report.table import Column
+from pgheadroom.types import Taken
 
 if TYPE_CHECKING:
     from pgheadroom.accuracy import Miss
@@ -46,6 +47,11 @@ def column_of(key: str, *, title: str | None = None, group: str | None = None) -
         digits=2 if share else None,
         group=group,
     )
+
+
+def lines_of(taken: Taken) -> tuple[Taken, ...]:
+    """What is taken for granted, line by line."""
+    return taken if isinstance(taken, tuple) else (taken,)
 
 
 def unit_of(key: str) -> str | None:
