@@ -9,9 +9,10 @@ What a version does not count is None, never 0.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import in_file
 from pgheadroom.types import Interval
 

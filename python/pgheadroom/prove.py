@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 import pgheadroom
 from pgheadroom.accuracy import Figure, ProofAnswer, beyond, error, figures
+from pgheadroom.dataclass import dataclass
 from pgheadroom.defaults import SEEDS_DEFAULT
 from pgheadroom.errors import InputError
 from pgheadroom.forms import Filed, in_file

@@ -10,9 +10,9 @@ import functools
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
+from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError
 from pgheadroom.forms import Expected, Stored
 

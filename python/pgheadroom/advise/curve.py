@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pgheadroom.advise.foreseen import Point, Transition
@@ -17,6 +17,7 @@ from pgheadroom.advise.runs import PlayedPiece, Runner, ScenarioPiece
 from pgheadroom.advise.scenario import Scenario
 from pgheadroom.advise.settling import LongRun, long_runs
 from pgheadroom.advise.unplayed import with_unplayed
+from pgheadroom.dataclass import dataclass
 from pgheadroom.outcome import Value, as_interval, middle, outcome_of, scaled
 from pgheadroom.predict.convergence import takes_effect
 from pgheadroom.predict.series import series_of

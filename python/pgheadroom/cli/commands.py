@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import signal
 import threading
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -15,6 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from pgheadroom.cli import leave
+from pgheadroom.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

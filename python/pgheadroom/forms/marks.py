@@ -5,8 +5,10 @@ What is said beside a field's annotation: limits, words, how it is stored, its n
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import Field, dataclass
+from dataclasses import Field
 from typing import TYPE_CHECKING, Annotated, Any
+
+from pgheadroom.dataclass import dataclass
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler

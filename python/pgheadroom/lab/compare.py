@@ -9,10 +9,11 @@ the machine may have been another one, or busier.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pgheadroom
+from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError
 from pgheadroom.forms import read
 from pgheadroom.lab.design import Cell, Measure, Request, cell_key

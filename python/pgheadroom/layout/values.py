@@ -5,9 +5,10 @@ A layout as a value: tables, their columns, what fillfactors leave, index entrie
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 
+from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import Filed, in_file
 from pgheadroom.sources.columns import ColumnAccess
 from pgheadroom.tabular import Row, Tabular

@@ -4,8 +4,9 @@ What a statement of a migration does, as values.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from pgheadroom.dataclass import dataclass
 
 IndexKind = Literal["index", "primary key", "unique constraint", "exclusion constraint"]
 DefaultKind = Literal["none", "constant", "stable", "volatile", "unknown"]

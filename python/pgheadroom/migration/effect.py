@@ -15,9 +15,10 @@ for its lock is not judged.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, get_args
 
+from pgheadroom.dataclass import dataclass
 from pgheadroom.migration.actions import NamedRelation
 
 Lock = Literal[

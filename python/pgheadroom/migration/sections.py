@@ -9,7 +9,8 @@ does: an index that it makes and the other drops. Most run the part forward in o
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from pgheadroom.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from pgheadroom.dataclass import dataclass
 from pgheadroom.profile.workload import Pick
 
 _YOUNG_ROWS_MIN = 50  # fewer young rows say nothing about skew; arbitrary

@@ -5,9 +5,10 @@ One table of a recording: its part of the profile, and what was observed of it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
+from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import read
 from pgheadroom.observe.answers import Answers
 from pgheadroom.observe.columns import ColumnSeen, make_column, page_widths, sampled_widths

@@ -10,9 +10,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import SourceError
 from pgheadroom.plan.checking import differences, effect_of
 from pgheadroom.plan.guard import SqueezeGuard

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 import pgheadroom
+from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError
 from pgheadroom.files import write_atomically
 from pgheadroom.forms import Filed, read, unframed

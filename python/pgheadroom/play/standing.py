@@ -12,8 +12,7 @@ that the twin can use, whatever it costs in time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from pgheadroom.dataclass import dataclass
 from pgheadroom.servers.pgbench import TransactionLog
 
 _TIMES = 10

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 
+from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import LabError, MeasurementInvalid
 
 _RECORD = re.compile(

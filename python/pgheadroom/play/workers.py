@@ -22,9 +22,11 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
+
+from pgheadroom.dataclass import dataclass
 
 LEVEL = "debug3"
 """The `log_min_messages` at which workers say what they are at."""

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from pgheadroom.dataclass import dataclass
 
 RANGE_KEYS = 1000
 """Keys of a range whose pages are counted."""

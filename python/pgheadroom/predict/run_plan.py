@@ -11,11 +11,12 @@ import json
 import math
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import NormalDist
 from typing import Literal
 
 from pgheadroom import _core
+from pgheadroom.dataclass import dataclass
 from pgheadroom.defaults import SEEDS_DEFAULT
 from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.predict.cells import Cell

@@ -21,8 +21,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import ParameterError
 from pgheadroom.layout import TableLayout, of_profile
 from pgheadroom.outcome import SUMMED, Outcome, mid, middle, outcome_of, put_together

@@ -8,9 +8,10 @@ long it goes on is the `Run`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Annotated, Literal
 
+from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import Expected, Names, Stored, Text, between, in_file
 from pgheadroom.profile.change import (
     SETS_EXPECTED,

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError
 from pgheadroom.forms import write
 from pgheadroom.lab import reading

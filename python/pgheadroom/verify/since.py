@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pgheadroom.advise.scenario import Scenario, tiled
 from pgheadroom.advise.younger import younger
+from pgheadroom.dataclass import dataclass
 from pgheadroom.profile import Operation, Snapshot
 from pgheadroom.profile.workload import by_transaction
 

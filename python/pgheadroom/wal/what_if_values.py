@@ -4,8 +4,7 @@ The log otherwise, as a value: with other checkpoints, another compression, with
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import Filed
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
+from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError
 from pgheadroom.lab.design import Request, Value
 from pgheadroom.lab.place import Running

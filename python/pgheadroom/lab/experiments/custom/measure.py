@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import functools
 import time
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
+from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import MeasurementInvalid
 from pgheadroom.lab import driver, guards
 from pgheadroom.lab.checkpoints import checkpoints_begun
