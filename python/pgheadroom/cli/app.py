@@ -13,6 +13,7 @@ from typer.main import get_command
 import pgheadroom
 from pgheadroom.cli import INTERRUPTED, crash, streams
 from pgheadroom.cli.commands import Commands
+from pgheadroom.cli.plain_values import read_plainly
 from pgheadroom.errors import HeadroomError, OutputFailed, TwinError
 from pgheadroom.quoting import printable_lines
 from pgheadroom.redaction import process_secrets, redacted
@@ -63,6 +64,7 @@ def run_program(arguments: Sequence[str]) -> int:
 def run(arguments: Sequence[str]) -> int:
     """Run the program and return its exit code; errors are shown on standard error."""
     command = get_command(app)
+    read_plainly(command)
     try:
         with terminate_cleanly():
             code = command.main(args=list(arguments), prog_name="pgheadroom", standalone_mode=False)

@@ -14,6 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from pgheadroom.cli import leave
+from pgheadroom.cli.plain_values import read_plainly
 from pgheadroom.dataclass import dataclass
 
 
@@ -125,6 +126,7 @@ def _loaded(name: str, found: Command) -> Any:
         alone.command(name)(getattr(module, found.function))
         command = get_command(alone)
     command.name = name
+    read_plainly(command)
     return command
 
 
