@@ -136,8 +136,8 @@ bench-advice: setup ## Regret of the advice on measured workloads: play what is 
 bench-wal: setup ## `wal stats` beside pg_waldump on the log of a throw-away server (some minutes); FOLDER=pg_wal
 	$(BIN)/python tools/bench_wal.py $(FOLDER)
 
-wal-truth: setup servers ## The log's sums (a GB a version), images and what-if beside servers, 15 to 19; MIB=1024 TRANSACTIONS=20000
-	$(TEST_SERVERS) tools/wal-truth $(or $(MIB),1024) $(or $(TRANSACTIONS),20000) $(wildcard .servers/debian/*/usr/lib/postgresql/*)
+wal-truth: setup servers ## The log's sums (a GB a version), images and what-if beside servers, 15 to 19; MIB=1024 TRANSACTIONS=60000
+	$(TEST_SERVERS) tools/wal-truth $(or $(MIB),1024) $(or $(TRANSACTIONS),60000) $(wildcard .servers/debian/*/usr/lib/postgresql/*)
 
 record: setup servers ## What servers do in the scenarios (15, 16 and 18, and 17 where npm is installed)
 	$(BIN)/python tools/record_scenarios.py

@@ -1,7 +1,7 @@
 """
 One workload at several checkpoint distances: each curve of `wal what-if` beside the other logs.
 
-    python tools/wal_curves.py [--server 18] [--checksums on] [--scale 50] [--transactions 100000]
+    python tools/wal_curves.py [--server 18] [--checksums on] [--scale 50] [--transactions 60000]
 
 Fails where images without checksums are more than 3 % off, or with them outside the range that is
 stated, and where a log is too short for a checkpoint: two such distances would be one. One segment
@@ -50,7 +50,7 @@ def main() -> int:
     parser.add_argument("--server", default="18")
     parser.add_argument("--checksums", choices=("on", "off"), help="else as initdb has them")
     parser.add_argument("--scale", type=int, default=50)
-    parser.add_argument("--transactions", type=int, default=100_000)
+    parser.add_argument("--transactions", type=int, default=60_000)
     arguments = parser.parse_args()
     programs = find_programs(arguments.server)
     checksums = None if arguments.checksums is None else arguments.checksums == "on"

@@ -12,6 +12,7 @@ from pgheadroom.advise.foreseen import Point
 from pgheadroom.plan.measured import UpdateShare
 from pgheadroom.types import Interval
 from pgheadroom.verify.comparing import (
+    ON_THE_WAY,
     judge_again,
     judge_heap,
     judge_share,
@@ -131,7 +132,8 @@ def test_a_size_is_judged_with_what_a_lived_table_has_beside() -> None:
     assert judge_heap(1.05e8, 0.8e8, foreseen, on_the_way=False)[0] == "held"
     assert judge_heap(1.2e8, 0.8e8, foreseen, on_the_way=False)[0] == "failed"
     assert judge_heap(0.85e8, 0.8e8, foreseen, on_the_way=False)[0] == "failed"
-    assert judge_heap(0.85e8, 0.8e8, foreseen, on_the_way=True)[0] == "held"
+    assert judge_heap(0.85e8, 0.8e8, foreseen, on_the_way=True) == ("held", ON_THE_WAY)
+    assert judge_heap(1e8, 0.8e8, foreseen, on_the_way=True) == ("held", "inside the forecast")
     assert judge_heap(90_000, 81_920, around(81_920, 0), on_the_way=False)[0] == "held"
 
 

@@ -58,6 +58,27 @@ def test_slices_and_checkpoints(tmp_path: Path) -> None:
     assert not any(42 < begin < 58 for begin in begins)
 
 
+def test_hours_in_which_nothing_was_written_are_left_out(tmp_path: Path) -> None:
+    """A server was made twenty hours before it was used: what it then wrote is one picture."""
+    wal = WalFile(7 * SEGMENT)
+    for second in (0, 1, *(72_000 + tenth / 10 for tenth in range(900))):
+        wal.record(11, 0x00, 200, data=30)
+        wal.record(1, 0x00, main=struct.pack("<q", round(second * SECOND)))
+    (path,) = wal.save(tmp_path)
+    course, stats = _course(path), read_wal(path)
+    assert len(course.slices) >= 30
+    assert course.begins_at.startswith(("2000-01-01T19:59:5", "2000-01-01T20:00:0"))
+    length_s = course.slices[-1].begin_s + course.width_s
+    assert 80 < length_s < 100
+    assert course.whole_s == pytest.approx(72_000 + 89.9)
+    assert 2 <= course.left_out_bytes * 902 / stats.total.bytes <= 3  # transactions
+    assert sum(one.bytes for one in course.slices) + course.left_out_bytes == stats.total.bytes
+    shown = wal_html.render(stats, course, command="")
+    assert "lie before and behind it, within 20 h" in shown
+    (tmp_path / "even").mkdir()
+    assert _course(_log(tmp_path / "even")).left_out_bytes == 0
+
+
 def test_the_page(tmp_path: Path) -> None:
     """A bar a relation, its parts as long as its bytes; lines for checkpoints; nothing foreign."""
     path = _log(tmp_path)

@@ -131,8 +131,8 @@ def _print_table(table: Table, console: Console) -> None:
     headings = laid[0].values if table.headed else None
     chosen, left_out = _chosen(laid[1:] if table.headed else laid, console.width)
     for part in _parts(chosen, console.width):
-        for text in _lines(part, console, headings):
-            console.print(text, no_wrap=True, overflow="ignore", crop=False, highlight=False)
+        lines = Text("\n").join(_lines(part, console, headings))
+        console.print(lines, no_wrap=True, overflow="ignore", crop=False, highlight=False)
     count = len(table.rows)
     line(f"({count} row{'' if count == 1 else 's'})")
     for note in (table.evidence(), range_note(table), table.note, _left_out(left_out)):
@@ -290,6 +290,8 @@ def _block(item: _Laid, row: int, console: Console) -> list[Text]:
     written = item.values[row]
     if item.wraps:
         style = _TONES.get(tone(written.main), "") if item.column.key == "verdict" else ""
+        if "\n" not in str(written) and _cells(str(written)) <= item.width:
+            return [Text(str(written), style=style)]  # wrapping takes most of a long table's time
         return list(Text(str(written), style=style).wrap(console, item.width)) or [Text("")]
     block = Text(" " * (item.main_width - _cells(written.main)) + written.main)
     if item.spread_width:

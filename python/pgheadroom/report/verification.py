@@ -12,6 +12,7 @@ from pgheadroom.quoting import called
 from pgheadroom.report import csv_file, text
 from pgheadroom.report.table import Column, Style, Table
 from pgheadroom.types import Interval
+from pgheadroom.verify.comparing import ON_THE_WAY
 from pgheadroom.verify.values import MeasureOutcome, TableOutcome, Verification
 
 _MEASURES = {
@@ -210,7 +211,9 @@ def _note(result: Verification, names: tuple[str, ...]) -> str | None:
     said = [
         f"{_name(table)}, {_MEASURES[outcome.name]}: {outcome.note}."
         for table, outcome in _outcomes(result, names)
-        if outcome.verdict is None and table.verdict != "not comparable" and outcome.note
+        if (outcome.verdict is None or outcome.note.startswith(ON_THE_WAY))
+        and table.verdict != "not comparable"
+        and outcome.note
     ]
     return " ".join(said) or None
 

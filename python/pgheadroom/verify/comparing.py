@@ -47,6 +47,8 @@ GROWN_TOLERANCE_BYTES = 64 * PAGE_BYTES
 """Of what a heap has grown by: it is extended by up to 64 pages at once (from 16)."""
 WAL_TOLERANCE = 0.2
 """Of WAL bytes an update: images come with checkpoints, which differ between two windows."""
+LONG_RUN_TOLERANCE = 0.05
+"""Of the HOT share: so much less of it costs some 10 % of an update's WAL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +231,12 @@ def wal_ratio(before: Point | None, after: Point | None, *, images: bool = True)
     return None if then is None or found is None or then.mid <= 0 else found.scaled(1 / then.mid)
 
 
+def is_in_long_run(hot: Interval | None, point: Point) -> bool:
+    """Whether a measured HOT share is about that of the curve; as if it were where nobody knows."""
+    known = as_interval(point.hot_frac)
+    return hot is None or known is None or hot.overlaps(known, LONG_RUN_TOLERANCE)
+
+
 def _all_wal(point: Point) -> Value:
     known = point.all_wal_bytes_per_update
     return point.wal_bytes_per_update if known is None else known
@@ -281,6 +289,10 @@ def judge_way(
     return "undecided", f"still on its way from {shown[0]} to {shown[1]}: {what}"
 
 
+ON_THE_WAY = "on its way: between what it was and the forecast"
+"""A size that is said so, since it stands beside a forecast that it has not reached."""
+
+
 def judge_heap(
     now: float,
     before: float | None,
@@ -294,8 +306,10 @@ def judge_heap(
     if on_the_way and before is not None:
         low, high = min(low, before), max(high, before)
     slack = max(HEAP_TOLERANCE * forecast.mid, slack_bytes, HEAP_TOLERANCE_BYTES)
-    if low <= now <= high:
+    if forecast.low <= now <= forecast.high:
         return "held", "inside the forecast"
+    if low <= now <= high:
+        return "held", ON_THE_WAY
     end = high if now > high else low
     if low - slack <= now <= high + slack:
         apart, allowed = show_bytes(abs(now - end)), show_bytes(slack)

@@ -15,6 +15,7 @@ from pgheadroom.types import Interval
 from pgheadroom.units import show_shares
 from pgheadroom.verify.comparing import (
     ForecastVerdict,
+    is_in_long_run,
     judge_again,
     judge_heap,
     judge_share,
@@ -91,41 +92,58 @@ def outcomes_of(case: Case) -> tuple[MeasureOutcome, ...]:
         )
     )
     made += _heap(case)
-    made.append(_wal(case))
+    made.append(_wal(case, hot_before))
     return tuple(made)
 
 
-def _wal(case: Case) -> MeasureOutcome:
+def _wal(case: Case, hot_before: Interval | None) -> MeasureOutcome:
     """What updates wrote, where the log, or pg_stat_statements, says it both times."""
-    found, before, now = case.forecast, case.forecast.measured, case.now
-    planned = None if found.after is None else found.after.wal_bytes_per_update
-    measured = before.wal_bytes_per_update, now.wal_bytes_per_update
-    forecast: Interval | None = None
+    after, by_log = case.forecast.after, bool(case.now.wal_by_log)
+    before, now = case.forecast.measured.wal_bytes_per_update, case.now.wal_bytes_per_update
+    forecast = _wal_forecast(case, hot_before)
     verdict: ForecastVerdict | None = None
-    note = (
-        "not attributed: neither the log of both intervals was read, nor has "
-        "pg_stat_statements counted these statements both times"
-    )
-    if None not in measured and before.wal_by_log != now.wal_by_log:
-        note = "shown only: one time it is by the log, the other time by statements"
-    elif None not in measured:
-        note = "shown only: the curve has no figure at the setting before"
-        ratio = wal_ratio(found.before, found.after, images=not now.wal_by_log)
-        if case.again is not None or not case.has_arrived:
-            note = "shown only: the forecast is for the state at which the table arrives"
-        elif ratio is not None and measured[0] is not None and measured[1] is not None:
-            forecast = ratio.scaled(measured[0])
-            verdict, note = judge_wal(measured[1], measured[0], forecast, images=not now.wal_by_log)
+    note = forecast if isinstance(forecast, str) else ""
+    if isinstance(forecast, Interval) and before is not None and now is not None:
+        verdict, note = judge_wal(now, before, forecast, images=not by_log)
     return MeasureOutcome(
         name="wal_bytes_per_update",
         unit="bytes",
-        before=measured[0],
-        planned=planned,
-        forecast=forecast,
-        now=measured[1],
+        before=before,
+        planned=None if after is None else after.wal_bytes_per_update,
+        forecast=None if isinstance(forecast, str) else forecast,
+        now=now,
         verdict=verdict,
         note=note,
     )
+
+
+def _wal_forecast(case: Case, hot_before: Interval | None) -> Interval | str:
+    """
+    What an update is to write, in bytes; else why that is not judged.
+
+    The curve is of the long run. A table that was in it changes by the curve's ratio, whatever the
+    twin is off by. One that was still on its way there when it was planned does not: by the log,
+    which has images apart as the curve has, it is held against the curve itself.
+    """
+    found, before, now = case.forecast, case.forecast.measured, case.now
+    if before.wal_bytes_per_update is None or now.wal_bytes_per_update is None:
+        return (
+            "not attributed: neither the log of both intervals was read, nor has "
+            "pg_stat_statements counted these statements both times"
+        )
+    if before.wal_by_log != now.wal_by_log:
+        return "shown only: one time it is by the log, the other time by statements"
+    if case.again is not None or not case.has_arrived:
+        return "shown only: the forecast is for the state at which the table arrives"
+    ratio = wal_ratio(found.before, found.after, images=not now.wal_by_log)
+    if ratio is None or found.before is None or found.after is None:
+        return "shown only: the curve has no figure at the setting before"
+    if is_in_long_run(hot_before, found.before):
+        return ratio.scaled(before.wal_bytes_per_update)
+    planned = as_interval(found.after.wal_bytes_per_update)
+    if planned is None or not now.wal_by_log:
+        return "shown only: the table was not yet in the long run when it was planned"
+    return planned
 
 
 def _newpage_forecast(case: Case) -> Value:

@@ -398,7 +398,7 @@ def nameless_note(relations: Sequence[RelationWal]) -> Iterable[str]:
         length = show_bytes(sum(one.bytes for one in nameless))
         yield (
             f"{len(nameless)} of {len(all_files)} relations, with {length}, have no name that is "
-            "known."
+            "known: dropped, rewritten since, or of a database that was not asked."
         )
 
 

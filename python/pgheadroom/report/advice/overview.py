@@ -72,9 +72,10 @@ def overview(advice: Advice, *, verbose: bool = False, folds: bool = True) -> Ta
         rows=tuple(map(_line, wanted)),
         note="Measured at the setting in force; the long run, predicted, at the setting in force "
         "and -> at the advised one. WAL is what the statements that update rows write, over the "
-        "rows, images apart; measured only where pg_stat_statements counted it. The heap is as "
-        "measured, and by how much it is larger at the advised setting, predicted. A verdict is "
-        "by the interval's counters, by a rule (an index, the horizon), or by the twin.",
+        "rows, images apart; measured only where the interval's log or pg_stat_statements has it. "
+        "The heap is as measured, and by how much it is larger at the advised setting, predicted. "
+        "A verdict is by the interval's counters, by a rule (an index, the horizon), or by the "
+        "twin.",
     )
 
 

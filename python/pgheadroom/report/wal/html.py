@@ -145,6 +145,11 @@ def _over_time(course: LogCourse) -> dict[str, Any]:
         "svg": _drawing(course),
         "width": show_duration(course.width_s),
         "checkpoints": len(course.checkpoints_s),
+        "begins": _moment(course.begins_at),
+        "left_out": f"{show_bytes(course.left_out_bytes)} of the log lie before and behind it, "
+        f"within {show_duration(course.whole_s)} in all, and are left out."
+        if course.left_out_bytes
+        else "",
     }
 
 

@@ -113,9 +113,9 @@ def _relations(result: WalStats, *, every: bool) -> Table:
         Column(key="name", title="relation", style="words", lead=True),
         Column(key="bytes", title="WAL", style="text"),
         Column(key="share", title="share", unit="%", style="share"),
-        Column(key="records", title="records"),
-        Column(key="fpi", title="images", unit="%", style="share"),
         Column(key="causes", title="mostly", style="words"),
+        Column(key="records", title="records", minor=True),
+        Column(key="fpi", title="images", unit="%", style="share", minor=True),
     ]
     with_table = any(relation.table for relation in shown)
     if with_table:
@@ -126,9 +126,9 @@ def _relations(result: WalStats, *, every: bool) -> Table:
             name,
             show_bytes(relation.bytes),
             share_of(relation.bytes, result.total.bytes),
+            _mostly(relation.by_cause, relation.bytes),
             relation.records,
             share_of(relation.fpi_bytes, relation.bytes),
-            _mostly(relation.by_cause, relation.bytes),
         ]
         if with_table:
             row.insert(1, relation.table)

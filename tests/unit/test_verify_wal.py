@@ -1,0 +1,79 @@
+"""How much WAL an update writes, held against a curve that is of the long run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from test_plan import MEASURED, forecast, point
+
+from pgheadroom.types import Interval
+from pgheadroom.verify.measures import Case, outcomes_of
+from pgheadroom.verify.values import MeasureOutcome
+from pgheadroom.verify.windows import Window
+
+CURVE = {100: 100.0, 90: 97.0}
+"""Bytes an update in the long run: 96 % HOT at 100, 99 % at 90."""
+
+
+def _wal(
+    hot_updates: int, before: float, now: float, *, by_log: bool | None = True
+) -> MeasureOutcome:
+    """A rewritten table that had so many HOT ones of 500 updates when it was planned."""
+    then, after = (
+        replace(
+            point(setting, hot),
+            wal_bytes_per_update=Interval(low=wal - 1, mid=wal, high=wal + 1, level=0.9),
+        )
+        for (setting, wal), hot in zip(CURVE.items(), (0.96, 0.99), strict=True)
+    )
+    measured = replace(MEASURED, hot_updates=hot_updates, wal_by_log=by_log)
+    case = Case(
+        forecast=replace(
+            forecast(),
+            before=then,
+            after=after,
+            transition=None,
+            measured=replace(measured, wal_bytes_per_update=before),
+        ),
+        now=replace(measured, hot_updates=495, wal_bytes_per_update=now),
+        windows=(Window(updates=250, hot=248, newpage=None),) * 2,
+        is_rewritten=True,
+        has_arrived=True,
+        progress=None,
+        updates_per_row=2.0,
+        again=None,
+        since=None,
+    )
+    (found,) = (one for one in outcomes_of(case) if one.name == "wal_bytes_per_update")
+    return found
+
+
+def test_a_table_that_was_loaded_just_now_is_held_against_the_curve() -> None:
+    """
+    Half the WAL was foreseen, in bytes, and written; by the curve's ratio it was to be 3 % less.
+
+    The table had 54 % HOT when it was planned, since its pages were full, and 96 in the long run.
+    """
+    found = _wal(270, 203.0, 99.0)
+    assert found.verdict == "held"
+    assert isinstance(found.forecast, Interval)
+    assert found.forecast.mid == pytest.approx(97.0)
+    assert _wal(270, 203.0, 180.0).verdict == "failed"
+
+
+def test_a_table_in_its_long_run_changes_by_the_curves_ratio() -> None:
+    """Whatever the twin is off by: it has two thirds of what was measured."""
+    found = _wal(480, 150.0, 146.0)
+    assert found.verdict == "held"
+    assert isinstance(found.forecast, Interval)
+    assert found.forecast.mid == pytest.approx(145.5)
+    assert _wal(480, 150.0, 97.0).verdict == "failed"
+
+
+def test_statements_have_images_that_the_curve_has_not() -> None:
+    """Of a table that was on its way nothing is said by them."""
+    found = _wal(270, 203.0, 99.0, by_log=None)
+    assert (found.verdict, found.forecast) == (None, None)
+    assert "not yet in the long run" in found.note
+    assert _wal(480, 150.0, 146.0, by_log=None).verdict == "held"
