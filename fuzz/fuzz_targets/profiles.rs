@@ -10,8 +10,8 @@
 mod random_profile;
 
 use libfuzzer_sys::fuzz_target;
-use pgheadroom_twin::profile::{ProfileError, ProfileSpec};
-use pgheadroom_twin::run::{Conditions, Monitor, play};
+use pgheadroom_twin::profile::{Monitor, ProfileError, ProfileSpec};
+use pgheadroom_twin::run::{Conditions, play};
 use random_profile::{Choices, profile};
 
 const VERSIONS: [&str; 3] = ["15.18", "16.14", "18.4"];

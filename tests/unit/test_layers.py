@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import graphlib
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -239,3 +240,71 @@ def test_progress_has_one_home() -> None:
         if any(form in path.read_text(encoding="utf-8") for form in forms)
     }
     assert found == {"progress.py"}
+
+
+def _modules_known(source: str, modules: set[str]) -> set[str]:
+    """
+    The modules of a crate that a Rust file names with `crate::`, in `use` or elsewhere.
+
+    Args:
+        source: The file's text; its tests, which come last, do not count.
+        modules: Paths of the crate's modules, such as `page::packed`.
+    """
+    text = re.sub(r"//.*", "", source).split("#[cfg(test)]", 1)[0]
+    named = [
+        path for use in re.findall(r"\buse (crate::[^;]+);", text) for path in _spelled_out(use)
+    ]
+    named += re.findall(r"\bcrate::[a-z_:]+", text)
+    known = set()
+    for path in named:
+        parts = path.split(" as ", 1)[0].strip(": \n").split("::")[1:]
+        prefixes = ["::".join(parts[:count]) for count in range(len(parts), 0, -1)]
+        known.update(next(([one] for one in prefixes if one in modules), []))
+    return known
+
+
+def _spelled_out(use: str) -> list[str]:
+    """`a::{b, c::{d, e}}` as `a::b`, `a::c::d`, `a::c::e`."""
+    inner = re.search(r"\{([^{}]*)\}", use)
+    if inner is None:
+        return ["".join(use.split())]
+    before, after = use[: inner.start()], use[inner.end() :]
+    return [
+        path
+        for one in inner.group(1).split(",")
+        if one.strip()
+        for path in _spelled_out(f"{before}{one.strip()}{after}")
+    ]
+
+
+def _rust_circle(sources: Mapping[str, str]) -> list[str]:
+    """Modules of a crate that know each other, by their sources."""
+    names = set(sources)
+    graph = {name: _modules_known(source, names) - {name} for name, source in sources.items()}
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return [str(one) for one in error.args[1]]
+    return []
+
+
+def _rust_modules(crate: Path) -> dict[str, str]:
+    """A crate's modules and their texts; `lib.rs`, which names them all, left out."""
+    found = {}
+    for path in (crate / "src").rglob("*.rs"):
+        parts = path.relative_to(crate / "src").with_suffix("").parts
+        name = "::".join(parts[:-1] if parts[-1] == "mod" else parts)
+        if name != "lib":
+            found[name] = path.read_text(encoding="utf-8")
+    return found
+
+
+def test_no_modules_of_a_crate_know_each_other() -> None:
+    """A heap knew VACUUM, which knew heaps; a page knew what was said about pages."""
+    for crate in sorted((ROOT / "crates").iterdir()):
+        sources = _rust_modules(crate)
+        # A table has parts whose work is on the table: these files are one room.
+        outside = {name: text for name, text in sources.items() if "executor::" not in name}
+        assert _rust_circle(outside) == [], crate.name
+    three = {"a": "use crate::b::{c, d::E};", "b": "", "b::d": "fn f(x: crate::a::X) {}"}
+    assert set(_rust_circle(three)) == {"a", "b::d"}

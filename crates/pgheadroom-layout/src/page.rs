@@ -18,8 +18,10 @@ pub const BLCKSZ: u32 = 8192;
 pub const SIZE_OF_PAGE_HEADER: u32 = 24;
 /// Bytes of a line pointer. Source: `ItemIdData`, src/include/storage/itemid.h.
 pub const SIZE_OF_ITEM_ID: u32 = 4;
+/// Fixed part of the tuple header. Source: `SizeofHeapTupleHeader`, access/htup_details.h.
+pub const SIZE_OF_HEAP_TUPLE_HEADER: u32 = 23;
 /// Smallest `t_hoff`: the tuple header of 23 bytes without a null bitmap, aligned.
-pub const SMALLEST_HOFF: u32 = maxalign(crate::tuple::SIZE_OF_HEAP_TUPLE_HEADER);
+pub const SMALLEST_HOFF: u32 = maxalign(SIZE_OF_HEAP_TUPLE_HEADER);
 /// Longest tuple that fits a page. Source: `MaxHeapTupleSize`, src/include/access/htup_details.h.
 pub const MAX_HEAP_TUPLE_SIZE: u32 = BLCKSZ - maxalign(SIZE_OF_PAGE_HEADER + SIZE_OF_ITEM_ID);
 /// Most line pointers of a heap page. Source: `MaxHeapTuplesPerPage`, htup_details.h.

@@ -14,10 +14,8 @@
 use crate::align::maxalign;
 use crate::column_type::{ColumnType, Storage, TypeLength};
 use crate::error::LayoutError;
-use crate::page::{MAX_HEAP_TUPLE_SIZE, SIZE_OF_ITEM_ID};
+use crate::page::{MAX_HEAP_TUPLE_SIZE, SIZE_OF_HEAP_TUPLE_HEADER, SIZE_OF_ITEM_ID};
 
-/// Fixed part of the tuple header. Source: `SizeofHeapTupleHeader`, access/htup_details.h.
-pub const SIZE_OF_HEAP_TUPLE_HEADER: u32 = 23;
 /// Most columns of a table. Source: `MaxHeapAttributeNumber`, access/htup_details.h.
 pub const MAX_HEAP_ATTRIBUTE_NUMBER: usize = 1600;
 /// Length header of a variable-length value in its usual form. Source: `VARHDRSZ`, c.h.

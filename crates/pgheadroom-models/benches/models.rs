@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use pgheadroom_models::{Engine, Storage};
-use pgheadroom_twin::profile::ProfileSpec;
+use pgheadroom_twin::profile::{Monitor, ProfileSpec};
 use pgheadroom_twin::reserve::Allocator;
-use pgheadroom_twin::run::{Conditions, Monitor, play};
+use pgheadroom_twin::run::{Conditions, play};
 use serde_json::Value;
 
 /// As in the Python module.

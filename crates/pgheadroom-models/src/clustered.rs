@@ -15,8 +15,8 @@
 
 use pgheadroom_layout::BlockNumber;
 use pgheadroom_twin::btree::{BtreePage, Item};
+use pgheadroom_twin::executor::{Model, NewRow};
 use pgheadroom_twin::executor::{StatementError, Table};
-use pgheadroom_twin::model::{Model, NewRow};
 use pgheadroom_twin::wal::Wal;
 
 /// The engine: it begins as a heap whose rows lie in whatever order they have.

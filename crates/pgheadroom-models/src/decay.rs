@@ -17,8 +17,7 @@ use pgheadroom_layout::PgVersion;
 use pgheadroom_twin::executor::{Action, Database, Row, StatementError};
 use pgheadroom_twin::order::KeyOrder;
 use pgheadroom_twin::pgbench::Prng;
-use pgheadroom_twin::profile::{LoadedTable, ProfileError, ProfileSpec, load};
-use pgheadroom_twin::run::Monitor;
+use pgheadroom_twin::profile::{LoadedTable, Monitor, ProfileError, ProfileSpec, load};
 use pgheadroom_twin::value::Value;
 
 use crate::engine::Engine;

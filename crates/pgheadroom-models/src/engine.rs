@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use pgheadroom_twin::model::Model;
+use pgheadroom_twin::executor::Model;
 
 use crate::clustered::Clustered;
 use crate::undo::Undo;

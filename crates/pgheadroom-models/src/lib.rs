@@ -9,7 +9,7 @@
 //! through one trait, and every length that is a model's own stands here. [`decay`] is a program
 //! of statements over such tables, and over heaps.
 //!
-//! [`Model::sentence`]: pgheadroom_twin::model::Model::sentence
+//! [`Model::sentence`]: pgheadroom_twin::executor::Model::sentence
 
 pub mod clustered;
 pub mod decay;

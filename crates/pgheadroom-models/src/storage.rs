@@ -23,8 +23,7 @@
 
 use std::sync::Arc;
 
-use pgheadroom_twin::model::Model;
-use pgheadroom_twin::profile::ServerSpec;
+use pgheadroom_twin::executor::Model;
 
 /// A way to keep pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -70,18 +69,7 @@ impl Storage {
 pub struct LogStructured;
 
 impl Model for LogStructured {
-    fn settings(&self, server: &ServerSpec) -> ServerSpec {
-        ServerSpec {
-            full_page_writes: false,
-            wal_log_hints: false,
-            data_checksums: Some(false),
-            checkpoint_interval_s: None,
-            max_wal_size: None,
-            ..server.clone()
-        }
-    }
-
-    fn has_checkpoints(&self) -> bool {
+    fn writes_pages(&self) -> bool {
         false
     }
 }

@@ -24,7 +24,7 @@ use pgheadroom_layout::page::{BLCKSZ, MAX_HEAP_TUPLE_SIZE, SIZE_OF_PAGE_HEADER};
 use pgheadroom_layout::wal_record::{Page, fpi_for_hint};
 use pgheadroom_twin::checkpoint::ForkId;
 use pgheadroom_twin::executor::Table;
-use pgheadroom_twin::model::{InPlace, Model};
+use pgheadroom_twin::executor::{InPlace, Model};
 use pgheadroom_twin::wal::{ModelRecord, RecordType, Wal};
 
 /// Bytes of an undo record beside the values it keeps: transaction, place, way to the one before.

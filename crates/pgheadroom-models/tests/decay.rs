@@ -8,8 +8,7 @@
 
 use pgheadroom_models::Engine;
 use pgheadroom_models::decay::{Program, Round, State, play};
-use pgheadroom_twin::profile::{ProfileError, ProfileSpec};
-use pgheadroom_twin::run::Monitor;
+use pgheadroom_twin::profile::{Monitor, ProfileError, ProfileSpec};
 
 const ROWS: i64 = 100_000;
 

@@ -7,8 +7,8 @@ use pgheadroom_models::Engine;
 use pgheadroom_twin::check;
 use pgheadroom_twin::executor::Database;
 use pgheadroom_twin::order::KeyOrder;
-use pgheadroom_twin::profile::ProfileSpec;
-use pgheadroom_twin::run::{Conditions, Monitor, Outcome, play};
+use pgheadroom_twin::profile::{Monitor, ProfileSpec};
+use pgheadroom_twin::run::{Conditions, Outcome, play};
 use pgheadroom_twin::wal::Totals;
 use serde::Deserialize;
 

@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 
 use pgheadroom_models::Storage;
-use pgheadroom_twin::profile::ProfileSpec;
-use pgheadroom_twin::run::{Conditions, Event, EventKind, Monitor, Outcome, play};
+use pgheadroom_twin::profile::{Monitor, ProfileSpec};
+use pgheadroom_twin::run::{Conditions, Event, EventKind, Outcome, play};
 use serde::Deserialize;
 
 #[derive(Deserialize)]

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use pgheadroom_layout::PgVersion;
 use pgheadroom_models::{Engine, Storage};
-use pgheadroom_twin::estimate;
 use pgheadroom_twin::order::Order;
-use pgheadroom_twin::profile::{ProfileError, ProfileSpec};
-use pgheadroom_twin::run::{self, Monitor, Outcome};
+use pgheadroom_twin::profile::estimate;
+use pgheadroom_twin::profile::{Monitor, ProfileError, ProfileSpec};
+use pgheadroom_twin::run::{self, Outcome};
 use pgheadroom_twin::workload::{self, Keys};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

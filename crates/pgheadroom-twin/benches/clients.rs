@@ -12,9 +12,9 @@ use std::time::Duration;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use pgheadroom_twin::executor::Database;
 use pgheadroom_twin::pgbench::Builtin;
-use pgheadroom_twin::profile::{PgbenchSpec, ProfileSpec, load};
+use pgheadroom_twin::profile::{Monitor, PgbenchSpec, ProfileSpec, load};
 use pgheadroom_twin::reserve::Allocator;
-use pgheadroom_twin::run::{Monitor, Plan, run};
+use pgheadroom_twin::run::{Plan, run};
 use pgheadroom_twin::workload::{PgbenchWorkload, ProfileWorkload, Workload};
 use serde_json::{Value, json};
 
@@ -54,7 +54,6 @@ impl<W: Workload> Steady<W> {
         assert_eq!(outcome.expect("a run").transactions, transactions);
         time
     }
-
 }
 
 /// Measures what `make` makes, once it is asked for: benchmarks that are not chosen load nothing.

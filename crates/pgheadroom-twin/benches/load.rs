@@ -5,8 +5,7 @@
 //! ```
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use pgheadroom_twin::profile::{ProfileSpec, load};
-use pgheadroom_twin::run::Monitor;
+use pgheadroom_twin::profile::{Monitor, ProfileSpec, load};
 use serde_json::{Value, json};
 
 const ROWS: u64 = 1_000_000;

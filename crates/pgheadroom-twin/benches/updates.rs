@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use pgheadroom_twin::executor::Database;
-use pgheadroom_twin::profile::{ProfileSpec, load};
+use pgheadroom_twin::profile::{Monitor, ProfileSpec, load};
 use pgheadroom_twin::reserve::Allocator;
-use pgheadroom_twin::run::{Monitor, Plan, run};
+use pgheadroom_twin::run::{Plan, run};
 use pgheadroom_twin::workload::{ProfileWorkload, Workload};
 
 /// As in the Python module.

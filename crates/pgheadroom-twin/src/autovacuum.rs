@@ -24,6 +24,7 @@ pub use statistics::{Shown, Statistics};
 pub use threshold::{Class, Needs, estimated_rows};
 
 use crate::executor::{Database, Relation};
+use crate::profile::settings::bytes_of;
 use crate::profile::{ProfileError, ProfileSpec};
 use worker::Worker;
 
@@ -209,39 +210,4 @@ fn all_frozen_pages(db: &Database, relation: Relation) -> u32 {
     let blocks = (0..heap.page_count()).map(pgheadroom_layout::BlockNumber);
     let frozen = blocks.filter(|&block| heap.vm().get(block).all_frozen);
     u32::try_from(frozen.count()).unwrap_or(u32::MAX)
-}
-
-/// Bytes of a size as PostgreSQL spells it.
-///
-/// Source: `memory_unit_conversion_table`, src/backend/utils/misc/guc.c (REL_18_STABLE).
-#[must_use]
-pub fn bytes_of(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let digits = text
-        .find(|sign: char| !sign.is_ascii_digit())
-        .unwrap_or(text.len());
-    let number: u64 = text[..digits].parse().ok()?;
-    let unit: u64 = match text[digits..].trim() {
-        "B" => 1,
-        "kB" => 1 << 10,
-        "MB" => 1 << 20,
-        "GB" => 1 << 30,
-        "TB" => 1 << 40,
-        _ => return None,
-    };
-    number.checked_mul(unit)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Sizes as in postgresql.conf; a bare number has no unit and is refused.
-    #[test]
-    fn sizes() {
-        assert_eq!(bytes_of("128MB"), Some(128 << 20));
-        assert_eq!(bytes_of("1 GB"), Some(1 << 30));
-        assert_eq!(bytes_of("16384"), None);
-        assert_eq!(bytes_of("1mb"), None);
-    }
 }

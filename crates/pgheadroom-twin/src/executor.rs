@@ -17,7 +17,7 @@ use pgheadroom_layout::{Behaviour, BlockNumber, HeapFillfactor, LayoutError};
 use crate::btree;
 use crate::checkpoint::ForkId;
 use crate::counters::TableCounters;
-use crate::heap::{RowLock, WaitPolicy};
+use crate::lock_options::{LockTupleMode, LockWaitPolicy};
 use crate::page::Tid;
 use crate::procarray::ProcArray;
 use crate::transaction::{Transactions, Xid};
@@ -41,6 +41,7 @@ mod index_definition;
 mod key_code;
 mod load;
 mod look;
+mod model;
 mod models;
 mod part;
 mod rewrite;
@@ -65,6 +66,7 @@ pub(crate) use index_definition::PAGES_PER_RANGE;
 pub use index_definition::{IndexDefinition, IndexKey, IndexMethod, KeyOrder};
 pub use load::Loading;
 pub(crate) use look::{LookAhead, Sight};
+pub use model::{InPlace, Model, NewRow};
 pub use rewrite::Rewritten;
 pub use rewrite_online::OnlineRewrite;
 pub use session::SessionId;
@@ -124,7 +126,7 @@ pub enum Action<'a> {
     /// SELECT.
     Read,
     /// SELECT ... FOR UPDATE, or weaker.
-    Lock(RowLock, WaitPolicy),
+    Lock(LockTupleMode, LockWaitPolicy),
     /// DELETE.
     Delete,
     /// UPDATE.

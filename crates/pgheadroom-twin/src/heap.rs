@@ -18,7 +18,6 @@ use crate::hint::{self, Check};
 use crate::page::{HeapPage, InPlace, Settled, Tid, Tuple, XmaxHint};
 use crate::prune::{self, PrunePlan, Visit};
 use crate::transaction::{Outcome, Transactions, Xid};
-use crate::vacuum;
 use crate::vm::{Visibility, VisibilityMap};
 use crate::watch::{self, EventKind, Watch};
 
@@ -26,10 +25,10 @@ mod bulk;
 mod rewrite;
 mod room;
 mod row_lock;
+mod watched;
 
 pub use bulk::BulkInsert;
 pub(crate) use rewrite::Rewrite;
-pub use row_lock::{RowLock, WaitPolicy};
 
 /// Most pages by which a table grows at once (16 and later).
 ///
@@ -130,17 +129,6 @@ impl Heap {
         &mut self.pages[block.0 as usize]
     }
 
-    pub(crate) const fn watched(&self) -> Option<&Watch> {
-        match &self.watch {
-            Some(watch) => Some(watch),
-            None => None,
-        }
-    }
-
-    pub(crate) const fn watch_mut(&mut self) -> &mut Option<Box<Watch>> {
-        &mut self.watch
-    }
-
     /// Its option `fillfactor`.
     pub(crate) const fn fillfactor(&self) -> HeapFillfactor {
         self.fillfactor
@@ -192,7 +180,7 @@ impl Heap {
     /// Notes how the transactions of all tuples of a page ended, as pruning does first; says
     /// whether any note is new.
     pub fn note_hints(&mut self, block: BlockNumber, transactions: &impl Transactions) -> bool {
-        vacuum::note_all(&mut self.pages[block.0 as usize], transactions)
+        hint::note_unsettled(&mut self.pages[block.0 as usize], transactions)
     }
 
     /// Notes what someone who is about to change or lock a tuple finds out about it; says whether

@@ -16,7 +16,7 @@
 use pgheadroom_layout::page::BLCKSZ;
 use pgheadroom_layout::version::Behaviour;
 
-use crate::heap::RowLock;
+use crate::lock_options::LockTupleMode;
 use crate::transaction::Xid;
 
 /// Members on a page of the file that has them.
@@ -29,15 +29,15 @@ const MEMBERS_PER_PAGE: u64 = 409 * 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Status {
     /// It locks.
-    Locks(RowLock),
+    Locks(LockTupleMode),
     /// It has replaced or removed it, in this mode.
-    Changes(RowLock),
+    Changes(LockTupleMode),
 }
 
 impl Status {
     /// How strong it is.
     #[must_use]
-    pub const fn mode(self) -> RowLock {
+    pub const fn mode(self) -> LockTupleMode {
         match self {
             Self::Locks(mode) | Self::Changes(mode) => mode,
         }
@@ -162,7 +162,7 @@ mod tests {
     fn sharer(xid: u32) -> Member {
         Member {
             xid: Xid(xid),
-            status: Status::Locks(RowLock::Share),
+            status: Status::Locks(LockTupleMode::Share),
         }
     }
 
@@ -190,7 +190,7 @@ mod tests {
         let mut all = Multixacts::default();
         let updater = Member {
             xid: Xid(8),
-            status: Status::Changes(RowLock::NoKeyUpdate),
+            status: Status::Changes(LockTupleMode::NoKeyUpdate),
         };
         let (changed, _) = all.create(0, vec![sharer(7), updater]);
         let (locked, _) = all.create(0, vec![sharer(7), sharer(9)]);

@@ -12,7 +12,7 @@
 //! An array grows to twice its size, so twice the largest block is kept; what comes in one piece
 //! larger than that is asked for beforehand ([`have`]). Works where [`Allocator`] is the program's
 //! allocator. Left out: what the system itself kills for want of memory, of which no allocation
-//! tells; that is for whoever asks [`crate::estimate`] before.
+//! tells; that is for whoever asks [`crate::profile::estimate`] before.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

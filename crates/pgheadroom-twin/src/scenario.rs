@@ -14,11 +14,11 @@ use std::collections::{BTreeMap, VecDeque};
 use pgheadroom_layout::{HeapFillfactor, PgVersion};
 
 use crate::executor::{CopyRow, CursorScan, Database, SessionId, StatementError};
-use crate::heap::{RowLock, WaitPolicy};
+use crate::lock_options::{LockTupleMode, LockWaitPolicy};
 use crate::pgbench::Generators;
 use crate::procarray::{HeldSnapshot, Isolation};
-use crate::profile::{KindName, LoadedTable, ProfileError, ProfileSpec, load, support};
-use crate::run::{Conditions, Monitor, Outcome, outcome, perform, resume};
+use crate::profile::{KindName, LoadedTable, Monitor, ProfileError, ProfileSpec, load};
+use crate::run::{Conditions, Outcome, outcome, perform, resume, support};
 use crate::vacuum::VacuumOptions;
 use crate::value::Value;
 use crate::workload::{Access, Deed, Operation, ProfileOperation};
@@ -124,7 +124,7 @@ struct Statements {
     /// The statement that waits.
     begun: Option<Operation>,
     keys: VecDeque<i64>,
-    lock: Option<(RowLock, WaitPolicy)>,
+    lock: Option<(LockTupleMode, LockWaitPolicy)>,
     keeps_portal: bool,
 }
 
@@ -475,20 +475,20 @@ impl Script<'_> {
     }
 }
 
-fn row_lock(strength: Option<&str>) -> RowLock {
+fn row_lock(strength: Option<&str>) -> LockTupleMode {
     match strength {
-        Some("key share") => RowLock::KeyShare,
-        Some("share") => RowLock::Share,
-        Some("no key update") => RowLock::NoKeyUpdate,
-        _ => RowLock::Update,
+        Some("key share") => LockTupleMode::KeyShare,
+        Some("share") => LockTupleMode::Share,
+        Some("no key update") => LockTupleMode::NoKeyUpdate,
+        _ => LockTupleMode::Update,
     }
 }
 
-fn wait_policy(locked: Option<&str>) -> WaitPolicy {
+fn wait_policy(locked: Option<&str>) -> LockWaitPolicy {
     match locked {
-        Some("skip") => WaitPolicy::Skip,
-        Some("nowait") => WaitPolicy::Error,
-        _ => WaitPolicy::Block,
+        Some("skip") => LockWaitPolicy::Skip,
+        Some("nowait") => LockWaitPolicy::Error,
+        _ => LockWaitPolicy::Block,
     }
 }
 

@@ -4,7 +4,6 @@
 //! a string takes 24 bytes however long it is, and its bytes are made when somebody compares them.
 
 use crate::md5;
-use crate::value::signed;
 use crate::wrap::{NAME_DIGITS, UUID_BYTES, Wrap};
 
 /// Where the ordered uuids begin: so that none is at the end of what a key's code may be.
@@ -86,7 +85,7 @@ impl Text {
     /// Half of a uuid, whose order is that of the uuids: hashes differ in it, and numbers too.
     pub(crate) fn uuid_code(&self) -> i64 {
         let half: [u8; 8] = self.uuid_digest()[..8].try_into().expect("half of 16");
-        signed(u64::from_be_bytes(half) ^ 1 << 63)
+        (u64::from_be_bytes(half) ^ 1 << 63).cast_signed()
     }
 
     const fn uuid_of(digest: [u8; 16]) -> Self {

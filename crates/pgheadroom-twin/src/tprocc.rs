@@ -26,10 +26,10 @@ use std::sync::Arc;
 use pgheadroom_layout::PgVersion;
 use serde::Deserialize;
 
-use crate::model::Model;
-use crate::profile::{ProfileError, ServerSpec, load};
+use crate::executor::Model;
+use crate::profile::{Monitor, ProfileError, ServerSpec, load};
 use crate::reserve::Playing;
-use crate::run::{Monitor, Outcome, Plan, run};
+use crate::run::{Outcome, Plan, run};
 use calls::Calls;
 use orders::Orders;
 
@@ -103,10 +103,11 @@ pub fn play(
 ) -> Result<(Outcome, BTreeMap<String, u32>), ProfileError> {
     let short = |_| ProfileError::OutOfMemory { needed_bytes: None };
     let _playing = Playing::begin().map_err(short)?;
-    let mut server = spec.server.clone();
-    for model in models {
-        server = model.settings(&server);
-    }
+    let server = if models.iter().all(|model| model.writes_pages()) {
+        spec.server.clone()
+    } else {
+        spec.server.without_pages()
+    };
     let stretches = [spec.age, spec.window].map(TproccSpec::transactions_of);
     monitor.start(tables::rows(spec.warehouses) + stretches.iter().sum::<u64>());
     let mut db = load::database(&server, version);

@@ -8,8 +8,6 @@
 
 use pgheadroom_layout::OffsetNumber;
 
-use crate::page::{Tuple, XmaxHint, XminHint};
-
 /// Line pointers to remember; more are rarely touched between two prunings. 16 bytes in all.
 const CAPACITY: usize = 7;
 
@@ -60,14 +58,6 @@ impl Unsettled {
             self.len += 1;
         }
     }
-}
-
-/// Whether nothing about this tuple changes until somebody touches it: its inserter is noted as
-/// committed, which pruning makes sure of by removing the others, and nobody removed it.
-pub(crate) fn is_settled(tuple: &Tuple) -> bool {
-    tuple.xmin_hint != XminHint::Unset
-        && tuple.xmax_hint == XmaxHint::Set
-        && (!tuple.xmax.is_valid() || tuple.is_locked_only)
 }
 
 #[cfg(test)]

@@ -28,7 +28,6 @@ mod scan;
 
 pub use page::FreezeKind;
 pub(crate) use page::all_visible;
-pub(crate) use page::note_all;
 pub use scan::VacuumScan;
 
 /// Pages after which a table without indexes tells the free space map's upper levels: 8 GB.

@@ -65,13 +65,3 @@ pub enum ValueError {
     #[error("an expression divides by zero; a server refuses it as well")]
     DivisionByZero,
 }
-
-/// The same 64 bits, signed.
-pub(crate) const fn signed(bits: u64) -> i64 {
-    i64::from_le_bytes(bits.to_le_bytes())
-}
-
-/// The same 64 bits, unsigned.
-pub(crate) const fn unsigned(number: i64) -> u64 {
-    u64::from_le_bytes(number.to_le_bytes())
-}

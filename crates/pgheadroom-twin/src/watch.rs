@@ -13,7 +13,6 @@ use std::collections::VecDeque;
 use pgheadroom_layout::{BlockNumber, OffsetNumber};
 use serde::Serialize;
 
-use crate::heap::Heap;
 use crate::page::{HeapPage, LinePointer, Tid, Tuple, offset_of};
 use crate::prune::PrunePlan;
 
@@ -215,7 +214,45 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    fn add(&mut self, kind: EventKind, page: Option<&HeapPage>) {
+    /// Begins with the page as it is, which need not exist yet.
+    pub fn new(block: BlockNumber, page: Option<&HeapPage>, prune_below_bytes: u32) -> Self {
+        let mut watch = Self {
+            block,
+            transaction: 0,
+            count: 0,
+            first: Vec::new(),
+            last: VecDeque::new(),
+            storage: Vec::new(),
+            prune_below_bytes,
+        };
+        watch.add(EventKind::Start, page);
+        watch
+    }
+
+    /// The page that is watched.
+    pub const fn block(&self) -> BlockNumber {
+        self.block
+    }
+
+    /// Says when it is now, for events to come.
+    pub const fn note_moment(&mut self, transaction: u64) {
+        self.transaction = transaction;
+    }
+
+    /// What happened so far.
+    pub fn life(&self) -> PageLife {
+        let kept = self.first.len() + self.last.len();
+        PageLife {
+            block: self.block.0,
+            events: self.first.iter().chain(&self.last).cloned().collect(),
+            first_count: self.first.len(),
+            left_out: self.count - kept as u64,
+            prune_below_bytes: self.prune_below_bytes,
+        }
+    }
+
+    /// An event, and the page after it.
+    pub fn add(&mut self, kind: EventKind, page: Option<&HeapPage>) {
         self.count += 1;
         let event = Event {
             number: self.count,
@@ -304,76 +341,5 @@ pub(crate) fn pruned(plan: &PrunePlan, freed_bytes: u32, by_vacuum: bool) -> Eve
         unused: numbers(&plan.now_unused),
         freed_bytes,
         by_vacuum,
-    }
-}
-
-impl Heap {
-    /// Starts to note what happens to a page, which need not exist yet.
-    pub fn watch(&mut self, block: BlockNumber) {
-        let mut watch = Watch {
-            block,
-            transaction: 0,
-            count: 0,
-            first: Vec::new(),
-            last: VecDeque::new(),
-            storage: Vec::new(),
-            prune_below_bytes: self.prune_below_bytes(),
-        };
-        watch.add(EventKind::Start, self.pages().get(block.0 as usize));
-        *self.watch_mut() = Some(Box::new(watch));
-    }
-
-    /// Says when it is now, for events to come.
-    pub fn note_moment(&mut self, transaction: u64) {
-        if let Some(watch) = self.watch_mut() {
-            watch.transaction = transaction;
-        }
-    }
-
-    /// What happened to the watched page, if there is one.
-    #[must_use]
-    pub fn page_life(&self) -> Option<PageLife> {
-        let watch = self.watched()?;
-        let kept = watch.first.len() + watch.last.len();
-        Some(PageLife {
-            block: watch.block.0,
-            events: watch.first.iter().chain(&watch.last).cloned().collect(),
-            first_count: watch.first.len(),
-            left_out: watch.count - kept as u64,
-            prune_below_bytes: watch.prune_below_bytes,
-        })
-    }
-
-    /// Notes an event, if its page is watched.
-    #[inline]
-    pub(crate) fn note(&mut self, block: BlockNumber, kind: impl FnOnce() -> EventKind) {
-        if self.watched().is_some_and(|watch| watch.block == block) {
-            self.add_event(kind());
-        }
-    }
-
-    /// Whether this page is watched.
-    #[inline]
-    pub(crate) fn is_watched(&self, block: BlockNumber) -> bool {
-        self.watched().is_some_and(|watch| watch.block == block)
-    }
-
-    /// The table was cut: notes it if the page went.
-    pub(crate) fn note_cut(&mut self, before: u32, after: u32) {
-        let gone = self
-            .watched()
-            .is_some_and(|watch| (after..before).contains(&watch.block.0));
-        if gone {
-            self.add_event(EventKind::CutOff);
-        }
-    }
-
-    #[cold]
-    fn add_event(&mut self, kind: EventKind) {
-        if let Some(mut watch) = self.watch_mut().take() {
-            let page = self.pages().get(watch.block.0 as usize);
-            watch.add(kind, page);
-            *self.watch_mut() = Some(watch);
-        }
     }
 }

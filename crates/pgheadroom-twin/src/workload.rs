@@ -15,7 +15,7 @@ mod profile;
 #[cfg(test)]
 mod tests;
 
-pub use builtin::{PgbenchTables, PgbenchWorkload};
+pub use builtin::PgbenchWorkload;
 pub use keys::{Keys, drawn_keys};
 pub use living::Living;
 pub use pick::Pick;
@@ -24,7 +24,7 @@ pub use profile::{ProfileOperation, ProfileWorkload};
 use std::sync::Arc;
 
 use crate::executor::{Assignment, Head, TableId};
-use crate::heap::{RowLock, WaitPolicy};
+use crate::lock_options::{LockTupleMode, LockWaitPolicy};
 use crate::value::{Value, ValueError};
 
 /// What is done to the rows that a statement finds.
@@ -33,7 +33,7 @@ pub enum Deed {
     /// SELECT.
     Read,
     /// SELECT ... FOR UPDATE.
-    Lock(RowLock, WaitPolicy),
+    Lock(LockTupleMode, LockWaitPolicy),
     /// DELETE.
     Delete,
     /// UPDATE, with its SET clause.

@@ -3,8 +3,8 @@
 //! Beside a server: `tests/postgres/test_clock.py`.
 
 use pgheadroom_twin::clock::Pace;
-use pgheadroom_twin::profile::ProfileSpec;
-use pgheadroom_twin::run::{Conditions, Happened, Monitor, Outcome, Timing, play};
+use pgheadroom_twin::profile::{Monitor, ProfileSpec};
+use pgheadroom_twin::run::{Conditions, Happened, Outcome, Timing, play};
 
 const TABLE: &str = r#"{"name": "t", "rows": ROWS, "fillfactor": 90,
     "reloptions": {RELOPTIONS},

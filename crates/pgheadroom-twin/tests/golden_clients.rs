@@ -4,8 +4,8 @@
 //! updates of 2, 4 and 8 clients on an idle machine (881, 946, 1048) and on a busy one of two
 //! cores (820 to 827, 847 to 894, 919 to 928).
 
-use pgheadroom_twin::profile::ProfileSpec;
-use pgheadroom_twin::run::{Conditions, Event, EventKind, Monitor, Outcome, play};
+use pgheadroom_twin::profile::{Monitor, ProfileSpec};
+use pgheadroom_twin::run::{Conditions, Event, EventKind, Outcome, play};
 
 fn profile(clients: u32, rest: &str) -> ProfileSpec {
     let text = r#"{"schema_version": 1,

@@ -11,7 +11,7 @@ use pgheadroom_twin::executor::{
     Action, Assignment, Assignments, Change, ColumnDefinition, Database, IndexDefinition, Row,
     TableDefinition, TableId,
 };
-use pgheadroom_twin::heap::{RowLock, WaitPolicy};
+use pgheadroom_twin::lock_options::{LockTupleMode, LockWaitPolicy};
 use pgheadroom_twin::page::{Tuple, XmaxHint, XminHint};
 use pgheadroom_twin::procarray::HeldSnapshot;
 use pgheadroom_twin::vacuum::VacuumOptions;
@@ -118,7 +118,7 @@ impl Player {
         let action = match kind {
             "update" => Action::Update(Assignments { columns: &ADD_ONE }),
             "delete" => Action::Delete,
-            "lock" => Action::Lock(RowLock::Update, WaitPolicy::Block),
+            "lock" => Action::Lock(LockTupleMode::Update, LockWaitPolicy::Block),
             "select" => Action::Read,
             other => panic!("unknown step {other}"),
         };

@@ -6,9 +6,9 @@
 
 use std::path::PathBuf;
 
-use pgheadroom_twin::profile::support::check;
-use pgheadroom_twin::profile::{ProfileError, ProfileSpec};
-use pgheadroom_twin::run::{Conditions, Monitor, Outcome, TableOutcome, play};
+use pgheadroom_twin::profile::{Monitor, ProfileError, ProfileSpec};
+use pgheadroom_twin::run::support::check;
+use pgheadroom_twin::run::{Conditions, Outcome, TableOutcome, play};
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -13,10 +13,10 @@ use pgheadroom_twin::check;
 use pgheadroom_twin::executor::{
     Assignment, Change, ColumnDefinition, Database, IndexDefinition, TableDefinition, TableId,
 };
-use pgheadroom_twin::heap::{RowLock, WaitPolicy};
+use pgheadroom_twin::lock_options::{LockTupleMode, LockWaitPolicy};
 use pgheadroom_twin::pgbench::{Builtin, Generators};
-use pgheadroom_twin::profile::{BuiltinName, PgbenchSpec, load};
-use pgheadroom_twin::run::{Monitor, Outcome, Plan, run};
+use pgheadroom_twin::profile::{BuiltinName, Monitor, PgbenchSpec, load};
+use pgheadroom_twin::run::{Outcome, Plan, run};
 use pgheadroom_twin::value::{Text, Value};
 use pgheadroom_twin::wal::WalSettings;
 use pgheadroom_twin::workload::{Access, Deed, End, Operation, PgbenchWorkload, Sets, Workload};
@@ -153,7 +153,10 @@ impl Workload for Mixed {
                 rows: vec![row(key, 5)],
                 sets: add(2, 1),
             },
-            8 => by_key(key, Deed::Lock(RowLock::Update, WaitPolicy::Block)),
+            8 => by_key(
+                key,
+                Deed::Lock(LockTupleMode::Update, LockWaitPolicy::Block),
+            ),
             9 => by_key(key, Deed::Update(add(1, 7))),
             _ => by_key(key + 9, Deed::Read),
         });

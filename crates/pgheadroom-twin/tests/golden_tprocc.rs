@@ -6,8 +6,7 @@
 
 mod common;
 
-use pgheadroom_twin::profile::ProfileError;
-use pgheadroom_twin::run::Monitor;
+use pgheadroom_twin::profile::{Monitor, ProfileError};
 use pgheadroom_twin::tprocc::{TproccSpec, play};
 
 /// One warehouse, not aged.

@@ -5,7 +5,8 @@
 
 use pgheadroom_layout::version::Behaviour;
 use pgheadroom_layout::{BlockNumber, HeapFillfactor, OffsetNumber, PgVersion};
-use pgheadroom_twin::heap::{InsertTargetBlock, Mode, RowLock};
+use pgheadroom_twin::heap::{InsertTargetBlock, Mode};
+use pgheadroom_twin::lock_options::LockTupleMode;
 use pgheadroom_twin::procarray::{HeldSnapshot, ProcArray};
 use pgheadroom_twin::prune::{self, DeadRoots, TupleState, Visit};
 use pgheadroom_twin::transaction::{Outcome, Transactions};
@@ -140,7 +141,7 @@ impl World {
                 let tid = self.rows[pick % self.rows.len()].1;
                 let xid = self.procs.assign();
                 self.heap.note_hints_of(tid, &self.procs);
-                self.heap.lock(tid, RowLock::Update, xid);
+                self.heap.lock(tid, LockTupleMode::Update, xid);
             }
             Step::Visit { pick } => self.visit(self.rows[pick % self.rows.len()].1.block),
             Step::Hold => {}

@@ -6,8 +6,8 @@
 #[path = "common/random_profile.rs"]
 mod random_profile;
 
-use pgheadroom_twin::profile::{ProfileError, ProfileSpec};
-use pgheadroom_twin::run::{Conditions, Monitor, play};
+use pgheadroom_twin::profile::{Monitor, ProfileError, ProfileSpec};
+use pgheadroom_twin::run::{Conditions, play};
 use std::cell::Cell;
 
 use proptest::prelude::*;

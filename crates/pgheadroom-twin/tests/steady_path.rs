@@ -7,11 +7,12 @@ use pgheadroom_twin::executor::{
     Assignment, Change, ColumnDefinition, Database, IndexDefinition, SessionId, TableDefinition,
     TableId,
 };
-use pgheadroom_twin::heap::{RowLock, WaitPolicy};
+use pgheadroom_twin::lock_options::{LockTupleMode, LockWaitPolicy};
 use pgheadroom_twin::pgbench::Prng;
 use pgheadroom_twin::places;
 use pgheadroom_twin::procarray::Isolation;
-use pgheadroom_twin::run::{Monitor, Plan, run};
+use pgheadroom_twin::profile::Monitor;
+use pgheadroom_twin::run::{Plan, run};
 use pgheadroom_twin::value::{Text, Value};
 use pgheadroom_twin::wal::WalSettings;
 use pgheadroom_twin::workload::{Access, Deed, End, Operation, Sets, Workload};
@@ -164,7 +165,10 @@ impl Random {
         }
         match prng.random(1, 11) {
             1 => by_key(key, Deed::Delete),
-            2 => by_key(key, Deed::Lock(RowLock::Update, WaitPolicy::Block)),
+            2 => by_key(
+                key,
+                Deed::Lock(LockTupleMode::Update, LockWaitPolicy::Block),
+            ),
             3 => by_key(key + 5, Deed::Read),
             4 => by_key(loaded, Deed::Update(set(0, Change::Add(self.case.rows)))),
             5 => by_key(key + 9, Deed::Update(set(3, Change::Add(1)))),

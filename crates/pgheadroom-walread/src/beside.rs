@@ -13,9 +13,9 @@ use pgheadroom_layout::Lsn;
 
 use crate::chunk::Chunk;
 use crate::detail::Wanted;
+use crate::outcome::{Outcome, tally_of};
 use crate::part::Part;
 use crate::piece::Piece;
-use crate::run::{Outcome, tally_of};
 use crate::tally::{Range, Tally};
 
 /// Parts that a thread has to read, at most. Each begins and ends with a page or two that another

@@ -11,7 +11,7 @@ use pgheadroom_layout::Lsn;
 use crate::format::Major;
 use crate::record::Record;
 use crate::rmgr::{Rmgr, type_index};
-use crate::tally::{Moment, TypeSums};
+use crate::sums::{Moment, TypeSums};
 
 /// How many transactions are kept, the largest. Arbitrary.
 const TRANSACTIONS_KEPT: usize = 100;

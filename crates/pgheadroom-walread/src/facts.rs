@@ -13,7 +13,7 @@ use crate::format::Major;
 use crate::record::{Block, Compression, Record, RelFile};
 use crate::rmgr::Rmgr;
 use crate::sink::Sink;
-use crate::tally::{Moment, ended_at};
+use crate::sums::{Moment, ended_at};
 
 /// Points of time that are kept; with more, every second one goes. Arbitrary: half a second apart
 /// for nine hours.

@@ -8,10 +8,10 @@ use crate::chunk::Chunk;
 use crate::cut;
 use crate::error::{Broken, WalError};
 use crate::format::PAGE_BYTES;
+use crate::outcome::{Gap, Outcome};
 use crate::piece::{Pages, Piece};
 use crate::reader::{Reader, Step};
 use crate::resume::{crossing_after, record_after};
-use crate::run::{Gap, Outcome};
 use crate::sink::Sink;
 use crate::tally::{Range, Tally};
 

@@ -24,7 +24,7 @@ use crate::format::PAGE_BYTES;
 use crate::record::{Block, Compression, Record, RelFile};
 use crate::rmgr::Rmgr;
 use crate::sink::Sink;
-use crate::tally::Moment;
+use crate::sums::Moment;
 
 /// Blocks that are followed; with more, a half of them by their hash. 75 MB; arbitrary.
 pub const BLOCKS_MOST: usize = 1_800_000;

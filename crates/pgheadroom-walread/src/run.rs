@@ -11,36 +11,13 @@ use pgheadroom_layout::Lsn;
 use crate::beside::side_by_side;
 use crate::chunk::Chunk;
 use crate::detail::Wanted;
-use crate::error::{Broken, WalError};
+use crate::error::WalError;
 use crate::format::LONG_HEADER_BYTES;
+use crate::outcome::{Outcome, tally_of};
 use crate::part::Part;
 use crate::piece::{Pages, Piece};
 use crate::sink::Sink;
-use crate::tally::{Range, Tally};
-
-/// A stretch that could not be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gap {
-    /// Where it begins.
-    pub from: Lsn,
-    /// The first position that could be read again.
-    pub to: Lsn,
-    /// The file in which it begins.
-    pub path: String,
-    /// What is wrong there.
-    pub why: &'static str,
-}
-
-/// What was read.
-pub struct Outcome {
-    /// The sums.
-    pub tally: Tally,
-    /// Stretches that could not be read.
-    pub gaps: Vec<Gap>,
-    /// Where reading ended, and what is there instead of a record; None where the input ends, or
-    /// the range that was asked for.
-    pub end: Option<Broken>,
-}
+use crate::tally::Range;
 
 /// Sums the records of pieces that lie in a range.
 ///
@@ -109,10 +86,6 @@ pub fn run_sink<S: Sink>(
     let mut part = Part::new(first, sink);
     part.read(&read, range, stop, Chunk::new())?;
     Ok(part.into_sink())
-}
-
-pub(crate) fn tally_of(first: &Piece, range: Range, wanted: &Wanted, stop_at: Lsn) -> Tally {
-    Tally::new(first.major, first.segment_bytes, range, wanted, stop_at)
 }
 
 /// Sums the records of a stream, segments one after another.

@@ -17,7 +17,7 @@ use crate::format::{Major, RECORD_HEADER_BYTES};
 use crate::memo::{DELETE_MAIN_BYTES, PRUNE_HAS_FREEZE_PLANS, UPDATE_MAIN_BYTES};
 use crate::record::RelFile;
 use crate::rmgr::Rmgr;
-use crate::tally::Moment;
+use crate::sums::Moment;
 
 /// Pairs at a time: a table and its indexes take some ten. A power of two; 12 kB in all.
 const SLOTS: usize = 256;

@@ -20,7 +20,7 @@ from pgheadroom.profile import Profile
 from pgheadroom.units import show_bytes
 
 _ALWAYS_BYTES = 16_000_000
-"""Of a run, whatever it plays (`ALWAYS_BYTES` of crates/pgheadroom-twin/src/estimate.rs)."""
+"""Of a run, whatever it plays (`ALWAYS_BYTES`, profile/estimate.rs of the twin)."""
 
 _NEXT_TRY = 0.9
 """Of the pages that do not fit. Arbitrary."""

@@ -9,8 +9,7 @@ use crate::flags::{
     HEAP_XMAX_EXCL_LOCK, HEAP_XMAX_INVALID, HEAP_XMAX_IS_MULTI, HEAP_XMAX_KEYSHR_LOCK,
     HEAP_XMAX_LOCK_ONLY, HEAP_XMIN_COMMITTED, HEAP_XMIN_FROZEN, HEAP_XMIN_INVALID,
 };
-use crate::page::MAX_HEAP_TUPLES_PER_PAGE;
-use crate::tuple::SIZE_OF_HEAP_TUPLE_HEADER;
+use crate::page::{MAX_HEAP_TUPLES_PER_PAGE, SIZE_OF_HEAP_TUPLE_HEADER};
 use crate::{BlockNumber, OffsetNumber};
 
 /// A heap page.

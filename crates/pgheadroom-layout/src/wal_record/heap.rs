@@ -1,6 +1,6 @@
 //! Records of the heap (`Heap` and `Heap2`).
 
-use crate::tuple::SIZE_OF_HEAP_TUPLE_HEADER;
+use crate::page::SIZE_OF_HEAP_TUPLE_HEADER;
 use crate::version::{Behaviour, HeapCleaningRecords};
 use crate::wal_record::{Page, RecordSize};
 

@@ -13,7 +13,8 @@ use crate::executor::rewrite_online::Noted;
 use crate::executor::table::{Scratch, Table};
 use crate::executor::toast::Writer;
 use crate::executor::{Action, Assignments, Change, StatementError};
-use crate::heap::{BulkInsert, Mode, RowLock, Updated, WaitPolicy};
+use crate::heap::{BulkInsert, Mode, Updated};
+use crate::lock_options::{LockTupleMode, LockWaitPolicy};
 use crate::page::Tid;
 use crate::procarray::ProcArray;
 use crate::row::{Measured, NULL_SLOT};
@@ -65,8 +66,8 @@ impl Table {
         }
         let held = self.held_version(tid, action, still_wanted, procs, wal);
         let held = match (held, action) {
-            (Err(StatementError::Waits(_)), Action::Lock(_, WaitPolicy::Skip)) => None,
-            (Err(StatementError::Waits(_)), Action::Lock(_, WaitPolicy::Error)) => {
+            (Err(StatementError::Waits(_)), Action::Lock(_, LockWaitPolicy::Skip)) => None,
+            (Err(StatementError::Waits(_)), Action::Lock(_, LockWaitPolicy::Error)) => {
                 return Err(StatementError::NotAvailable);
             }
             (held, _) => held?,
@@ -434,7 +435,7 @@ impl Table {
         let held = self.tuple_at(tid);
         let cleared = self.heap.delete(tid, xid);
         if held.xmax.is_valid() {
-            let (new, created) = procs.new_xmax(&held, tid, RowLock::Update, true);
+            let (new, created) = procs.new_xmax(&held, tid, LockTupleMode::Update, true);
             wal.record_multixact(created, self.heap.behaviour());
             self.heap.set_xmax(tid, new);
         }
@@ -453,7 +454,13 @@ impl Table {
     /// Source: `heap_lock_tuple`, src/backend/access/heap/heapam.c (REL_18_STABLE): nothing when
     /// this transaction has the lock already, or a stronger one; an update carries a lock over to
     /// the new version as the weakest.
-    pub(super) fn lock(&mut self, tid: Tid, mode: RowLock, procs: &mut ProcArray, wal: &mut Wal) {
+    pub(super) fn lock(
+        &mut self,
+        tid: Tid,
+        mode: LockTupleMode,
+        procs: &mut ProcArray,
+        wal: &mut Wal,
+    ) {
         self.note_hints(tid, procs, wal);
         let tuple = self.tuple_at(tid);
         if procs.has_locked(&tuple, tid, mode) {

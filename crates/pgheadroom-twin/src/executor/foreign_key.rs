@@ -22,7 +22,7 @@ use pgheadroom_layout::BlockNumber;
 use crate::executor::fetch::{Fetched, HeapAccess};
 use crate::executor::table::Table;
 use crate::executor::{Database, StatementError, TableId};
-use crate::heap::RowLock;
+use crate::lock_options::LockTupleMode;
 use crate::page::Tid;
 use crate::procarray::ProcArray;
 use crate::row::NULL_SLOT;
@@ -185,10 +185,10 @@ impl Database {
                 match heap.fetch(tid, statement) {
                     Fetched::Found(found) => {
                         let (procs, wal) = (&mut self.procs, &mut self.wal);
-                        if let Some(xid) = table.holder(found, RowLock::KeyShare, procs) {
+                        if let Some(xid) = table.holder(found, LockTupleMode::KeyShare, procs) {
                             return Err(StatementError::Waits(xid));
                         }
-                        table.lock(found, RowLock::KeyShare, procs, wal);
+                        table.lock(found, LockTupleMode::KeyShare, procs, wal);
                         is_found = true;
                         break;
                     }

@@ -27,7 +27,7 @@ use crate::executor::table::Table;
 use crate::executor::wait::Parked;
 use crate::executor::{Action, Database, StatementError, TableId};
 use crate::expression::Expression;
-use crate::heap::RowLock;
+use crate::lock_options::LockTupleMode;
 use crate::page::Tid;
 use crate::procarray::ProcArray;
 
@@ -57,7 +57,7 @@ pub(super) struct EndOfHead {
 impl Table {
     /// Whether another session has locked or changed the row and has not ended.
     fn is_taken(&self, tid: Tid, procs: &ProcArray) -> bool {
-        self.holder(tid, RowLock::Update, procs).is_some()
+        self.holder(tid, LockTupleMode::Update, procs).is_some()
     }
 }
 
@@ -148,7 +148,7 @@ impl Database {
                 if table.is_outdated(found, &self.procs, &mut self.wal) {
                     return Err(StatementError::Serialization);
                 }
-                table.lock(found, RowLock::Update, &mut self.procs, &mut self.wal);
+                table.lock(found, LockTupleMode::Update, &mut self.procs, &mut self.wal);
                 locked = Some(found.block);
                 let row = table.row_at(found);
                 keys.push(table.key_code(key_index, row)?);

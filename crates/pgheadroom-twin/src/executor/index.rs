@@ -18,7 +18,7 @@ use crate::page::Tid;
 use crate::row::kind::Kind;
 use crate::row::{Assignments, Form, NULL_SLOT, Row, RowType, numeric_payload_bytes};
 use crate::text::Text;
-use crate::value::{Value, signed};
+use crate::value::Value;
 use crate::wal::{IndexLog, Wal};
 use crate::wrap::{NAME_DIGITS, Wrap};
 
@@ -421,7 +421,7 @@ impl Part {
             Value::Null => Found::Null,
             Value::Integer(number) => Found::Plain(number),
             // -0.0 is equal to 0.0, and becomes it by the addition.
-            Value::Float(number) => Found::Plain(signed((number + 0.0).to_bits())),
+            Value::Float(number) => Found::Plain((number + 0.0).to_bits().cast_signed()),
             Value::Text(text) => Found::Made(text),
         })
     }

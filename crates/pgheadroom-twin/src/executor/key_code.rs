@@ -16,7 +16,7 @@ use crate::executor::{Action, Database, StatementError, TableId};
 use crate::row::kind::Kind;
 use crate::row::{LoadRule, Row};
 use crate::text::{Text, trimmed};
-use crate::value::{Value, signed};
+use crate::value::Value;
 use crate::wrap::Wrap;
 
 /// How the number of a key becomes the values that an index has for it, where these are not the
@@ -56,7 +56,7 @@ impl Index {
             Value::Null => unreachable!("a key is not NULL"),
             Value::Integer(number) => *number,
             // -0.0 is equal to 0.0, and becomes it by the addition.
-            Value::Float(number) => signed((number + 0.0).to_bits()),
+            Value::Float(number) => (number + 0.0).to_bits().cast_signed(),
             Value::Text(text) => return self.code_of_text(column, text),
         };
         part.directed(part.plain_code(slot))

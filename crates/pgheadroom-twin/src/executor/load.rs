@@ -115,7 +115,7 @@ impl Table {
     /// Whether an INSERT does nothing but put a version on a page.
     fn is_heap_alone(&self) -> bool {
         let has_indexes = !self.definitions.is_empty();
-        let is_noted = self.notes.is_some() || self.heap.watched().is_some();
+        let is_noted = self.notes.is_some() || self.heap.is_any_watched();
         let is_checked = self.foreign_keys.is_any();
         !has_indexes && !is_noted && !is_checked && self.model.is_none() && !self.skips_fsm
     }

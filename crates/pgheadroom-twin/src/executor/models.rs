@@ -1,4 +1,4 @@
-//! Where a model is asked, and what it may ask of a table ([`crate::model`]).
+//! Where a model is asked, and what it may ask of a table ([`crate::executor::model`]).
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use crate::btree::key::SearchKey;
 use crate::btree::search::{Tie, lower_bound};
 use crate::btree::{Btree, BtreePage};
 use crate::executor::fetch::HeapAccess;
+use crate::executor::model::{InPlace, Model, NewRow};
 use crate::executor::table::Table;
 use crate::executor::{Database, StatementError};
 use crate::heap::InsertTargetBlock;
-use crate::model::{InPlace, Model, NewRow};
 use crate::page::Tid;
 use crate::procarray::ProcArray;
 use crate::row::NULL_SLOT;

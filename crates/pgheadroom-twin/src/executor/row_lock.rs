@@ -3,7 +3,8 @@
 use pgheadroom_layout::wal_record::heap_lock;
 
 use crate::executor::table::Table;
-use crate::heap::{RowLock, Updated};
+use crate::heap::Updated;
+use crate::lock_options::LockTupleMode;
 use crate::page::{Tid, Tuple};
 use crate::procarray::ProcArray;
 use crate::transaction::{Outcome, Transactions};
@@ -22,7 +23,7 @@ impl Table {
     /// Source: `heap_update`, src/backend/access/heap/heapam.c (REL_18_STABLE).
     pub(super) fn keep_holders(
         &mut self,
-        (held, old, mode): (&Tuple, Tid, RowLock),
+        (held, old, mode): (&Tuple, Tid, LockTupleMode),
         done: &Updated,
         procs: &mut ProcArray,
         wal: &mut Wal,
@@ -47,7 +48,7 @@ impl Table {
     pub(super) fn lock_updated(
         &mut self,
         replaced: &Tuple,
-        mode: RowLock,
+        mode: LockTupleMode,
         procs: &mut ProcArray,
         wal: &mut Wal,
     ) {

@@ -187,7 +187,7 @@ impl Table {
         let Some(tid) = self.rows.place(row) else {
             return false;
         };
-        if self.texts.has_forms() || self.heap.watched().is_some() {
+        if self.texts.has_forms() || self.heap.is_any_watched() {
             return false;
         }
         if self.heap.live_row(tid, view) != Some(row) {

@@ -21,7 +21,7 @@ use crate::executor::head::EndOfHead;
 use crate::executor::scan::{IndexScan, SeqScan};
 use crate::executor::table::Table;
 use crate::executor::{Action, Assignments, Database, Row, SessionId, StatementError, TableId};
-use crate::heap::RowLock;
+use crate::lock_options::LockTupleMode;
 use crate::page::{Tid, Tuple};
 use crate::procarray::{Isolation, ProcArray, Snapshot};
 use crate::transaction::{Outcome, Transactions, Xid};
@@ -288,7 +288,7 @@ impl Table {
     }
 
     /// The transaction of another session that has to end before this version can be locked.
-    pub(super) fn holder(&self, tid: Tid, mode: RowLock, procs: &ProcArray) -> Option<Xid> {
+    pub(super) fn holder(&self, tid: Tid, mode: LockTupleMode, procs: &ProcArray) -> Option<Xid> {
         let tuple = self.tuple_at(tid);
         if procs.runs_elsewhere(tuple.xmin) {
             return Some(tuple.xmin);
@@ -297,23 +297,23 @@ impl Table {
     }
 
     /// How strongly a statement locks its rows.
-    pub(super) fn lock_mode(&self, action: &Action<'_>) -> RowLock {
+    pub(super) fn lock_mode(&self, action: &Action<'_>) -> LockTupleMode {
         match action {
             Action::Lock(mode, _) => *mode,
             Action::Update(assignments) => self.update_mode(assignments),
-            Action::Delete | Action::Read => RowLock::Update,
+            Action::Delete | Action::Read => LockTupleMode::Update,
         }
     }
 
     /// How strongly an UPDATE locks its rows.
     ///
     /// Source: `ExecUpdateLockMode`, src/backend/executor/execMain.c.
-    pub(super) fn update_mode(&self, assignments: &Assignments<'_>) -> RowLock {
+    pub(super) fn update_mode(&self, assignments: &Assignments<'_>) -> LockTupleMode {
         let mut unique = self.indexes.iter();
         if unique.any(|index| index.is_key() && !index.is_unchanged_by(assignments)) {
-            RowLock::Update
+            LockTupleMode::Update
         } else {
-            RowLock::NoKeyUpdate
+            LockTupleMode::NoKeyUpdate
         }
     }
 

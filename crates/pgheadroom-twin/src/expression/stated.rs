@@ -161,14 +161,14 @@ fn code(value: &Value) -> i64 {
     match value {
         Value::Null => i64::MIN,
         Value::Integer(number) => *number,
-        Value::Float(number) => crate::value::signed(number.to_bits()),
+        Value::Float(number) => number.to_bits().cast_signed(),
         Value::Text(text) => {
             // FNV-1a.
             let mut hash = 0xcbf2_9ce4_8422_2325_u64;
             for byte in text.to_bytes() {
                 hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
             }
-            crate::value::signed(hash)
+            hash.cast_signed()
         }
     }
 }

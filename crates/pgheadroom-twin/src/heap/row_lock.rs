@@ -1,53 +1,11 @@
-//! Row locks: how strong they are, and what they write into a tuple.
+//! What a row lock writes into a tuple.
 
 use crate::heap::Heap;
+use crate::lock_options::LockTupleMode;
 use crate::page::{Tid, XmaxHint};
 use crate::procarray::NewXmax;
 use crate::transaction::Xid;
 use crate::watch::EventKind;
-
-/// How strongly a row is locked.
-///
-/// Source: `LockTupleMode`, src/include/nodes/lockoptions.h.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RowLock {
-    /// FOR KEY SHARE: the row stays, and its key as it is.
-    KeyShare,
-    /// FOR SHARE.
-    Share,
-    /// FOR NO KEY UPDATE; an UPDATE of columns that no foreign key could refer to.
-    NoKeyUpdate,
-    /// FOR UPDATE; a DELETE.
-    Update,
-}
-
-impl RowLock {
-    /// Whether two transactions cannot have both at once.
-    ///
-    /// Source: `tupleLockExtraInfo`, src/backend/access/heap/heapam.c (REL_18_STABLE).
-    #[must_use]
-    pub const fn conflicts_with(self, other: Self) -> bool {
-        match (self, other) {
-            (Self::Update, _) | (_, Self::Update) => true,
-            (Self::KeyShare, _) | (_, Self::KeyShare) => false,
-            (Self::NoKeyUpdate, _) | (_, Self::NoKeyUpdate) => true,
-            (Self::Share, Self::Share) => false,
-        }
-    }
-}
-
-/// What a statement does about a row that another transaction holds.
-///
-/// Source: `LockWaitPolicy`, src/include/nodes/lockoptions.h.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum WaitPolicy {
-    /// It waits.
-    Block,
-    /// SKIP LOCKED.
-    Skip,
-    /// NOWAIT.
-    Error,
-}
 
 impl Heap {
     /// Locks a row version; says whether that cleared the page's frozen bit.
@@ -57,7 +15,7 @@ impl Heap {
     ///
     /// Source: `heap_lock_tuple`, src/backend/access/heap/heapam.c (REL_18_STABLE): a second
     /// locker replaces the first; [`Heap::lock_with`] has both.
-    pub fn lock(&mut self, tid: Tid, mode: RowLock, xid: Xid) -> bool {
+    pub fn lock(&mut self, tid: Tid, mode: LockTupleMode, xid: Xid) -> bool {
         let alone = NewXmax {
             xmax: xid,
             is_locked_only: true,
@@ -89,9 +47,9 @@ impl Heap {
         tuple.xmax = new.xmax;
         tuple.is_locked_only = new.is_locked_only;
         tuple.xmax_hint = match new.mode {
-            RowLock::KeyShare if new.is_locked_only => XmaxHint::UnsetKeyShare,
-            RowLock::Share if new.is_locked_only => XmaxHint::UnsetShare,
-            RowLock::NoKeyUpdate if new.is_locked_only => XmaxHint::UnsetNoKeyUpdate,
+            LockTupleMode::KeyShare if new.is_locked_only => XmaxHint::UnsetKeyShare,
+            LockTupleMode::Share if new.is_locked_only => XmaxHint::UnsetShare,
+            LockTupleMode::NoKeyUpdate if new.is_locked_only => XmaxHint::UnsetNoKeyUpdate,
             _ => XmaxHint::Unset,
         };
     }

@@ -2,8 +2,8 @@
 
 use pgheadroom_layout::OffsetNumber;
 
-use crate::page::{HeapPage, LinePointer, index_of, offset_of};
-use crate::unsettled::{Unsettled, is_settled};
+use crate::page::{HeapPage, LinePointer, Tuple, XmaxHint, XminHint, index_of, offset_of};
+use crate::unsettled::Unsettled;
 
 impl HeapPage {
     /// The tuples that pruning has to look at; none when that is all of them.
@@ -46,4 +46,12 @@ impl HeapPage {
         }
         self.unsettled = left;
     }
+}
+
+/// Whether nothing about this tuple changes until somebody touches it: its inserter is noted as
+/// committed, which pruning makes sure of by removing the others, and nobody removed it.
+fn is_settled(tuple: &Tuple) -> bool {
+    tuple.xmin_hint != XminHint::Unset
+        && tuple.xmax_hint == XmaxHint::Set
+        && (!tuple.xmax.is_valid() || tuple.is_locked_only)
 }

@@ -1,6 +1,6 @@
 //! Who holds a row, and what its `xmax` becomes when one more does.
 
-use crate::heap::RowLock;
+use crate::lock_options::LockTupleMode;
 use crate::multixact::{Created, Member, Multixacts, Status};
 use crate::page::{Tid, Tuple, XmaxHint};
 use crate::procarray::ProcArray;
@@ -12,29 +12,29 @@ pub(crate) struct NewXmax {
     pub xmax: Xid,
     pub is_locked_only: bool,
     /// How strong the lock is.
-    pub mode: RowLock,
+    pub mode: LockTupleMode,
 }
 
 /// How strongly a tuple's plain `xmax` holds it. Differs: a change of key columns counts as one of
 /// other columns for those who come later.
-fn mode_of(tuple: &Tuple, tid: Tid) -> RowLock {
+fn mode_of(tuple: &Tuple, tid: Tid) -> LockTupleMode {
     if !tuple.is_locked_only {
         return if tuple.next == tid {
-            RowLock::Update
+            LockTupleMode::Update
         } else {
-            RowLock::NoKeyUpdate
+            LockTupleMode::NoKeyUpdate
         };
     }
     match tuple.xmax_hint {
-        XmaxHint::UnsetKeyShare => RowLock::KeyShare,
-        XmaxHint::UnsetShare => RowLock::Share,
-        XmaxHint::UnsetNoKeyUpdate => RowLock::NoKeyUpdate,
-        XmaxHint::Unset | XmaxHint::Set => RowLock::Update,
+        XmaxHint::UnsetKeyShare => LockTupleMode::KeyShare,
+        XmaxHint::UnsetShare => LockTupleMode::Share,
+        XmaxHint::UnsetNoKeyUpdate => LockTupleMode::NoKeyUpdate,
+        XmaxHint::Unset | XmaxHint::Set => LockTupleMode::Update,
     }
 }
 
 /// Source: `get_mxact_status_for_lock`, src/backend/access/heap/heapam.c (REL_18_STABLE).
-const fn status(mode: RowLock, changes: bool) -> Status {
+const fn status(mode: LockTupleMode, changes: bool) -> Status {
     if changes {
         Status::Changes(mode)
     } else {
@@ -64,7 +64,7 @@ impl ProcArray {
     /// Whether the active transaction holds a tuple as strongly already.
     ///
     /// Source: `heap_lock_tuple`, src/backend/access/heap/heapam.c (REL_18_STABLE).
-    pub(crate) fn has_locked(&self, tuple: &Tuple, tid: Tid, mode: RowLock) -> bool {
+    pub(crate) fn has_locked(&self, tuple: &Tuple, tid: Tid, mode: LockTupleMode) -> bool {
         if !tuple.xmax.is_valid() || self.mine.xid.is_none() {
             return false;
         }
@@ -79,7 +79,7 @@ impl ProcArray {
     /// mode.
     ///
     /// Source: `DoesMultiXactIdConflict`, src/backend/access/heap/heapam.c (REL_18_STABLE).
-    pub(crate) fn blockers(&self, tuple: &Tuple, tid: Tid, mode: RowLock) -> Vec<Xid> {
+    pub(crate) fn blockers(&self, tuple: &Tuple, tid: Tid, mode: LockTupleMode) -> Vec<Xid> {
         let holders = self.holders(tuple, tid).into_iter();
         let blocks = |one: &Member| {
             one.status.mode().conflicts_with(mode)
@@ -93,7 +93,7 @@ impl ProcArray {
     /// or for now.
     ///
     /// Source: `test_lockmode_for_conflict`, src/backend/access/heap/heapam.c (REL_18_STABLE).
-    pub(crate) fn conflicts(&self, tuple: &Tuple, tid: Tid, mode: RowLock) -> bool {
+    pub(crate) fn conflicts(&self, tuple: &Tuple, tid: Tid, mode: LockTupleMode) -> bool {
         self.holders(tuple, tid).iter().any(|one| {
             let stays = match self.outcome(one.xid) {
                 Outcome::InProgress => !self.is_current(one.xid),
@@ -113,7 +113,7 @@ impl ProcArray {
         &mut self,
         tuple: &Tuple,
         tid: Tid,
-        mode: RowLock,
+        mode: LockTupleMode,
         changes: bool,
     ) -> (NewXmax, Option<Created>) {
         let xid = self.assign();
@@ -150,7 +150,7 @@ impl ProcArray {
         (self.shared(number, mode), created)
     }
 
-    fn shared(&self, multixact: Xid, mode: RowLock) -> NewXmax {
+    fn shared(&self, multixact: Xid, mode: LockTupleMode) -> NewXmax {
         NewXmax {
             xmax: multixact,
             is_locked_only: self.multixacts.updater(multixact).is_none(),
@@ -168,12 +168,12 @@ impl ProcArray {
             return None;
         }
         if tuple.xmax.is_multixact() {
-            return Some(self.shared(tuple.xmax, RowLock::KeyShare));
+            return Some(self.shared(tuple.xmax, LockTupleMode::KeyShare));
         }
         Some(NewXmax {
             xmax: tuple.xmax,
             is_locked_only: true,
-            mode: RowLock::KeyShare,
+            mode: LockTupleMode::KeyShare,
         })
     }
 

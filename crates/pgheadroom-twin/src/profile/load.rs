@@ -8,27 +8,24 @@ use pgheadroom_layout::btree::BtreeFillfactor;
 use pgheadroom_layout::page::BLCKSZ;
 use pgheadroom_layout::{ColumnType, HeapFillfactor, LayoutError, PgVersion};
 
-use crate::autovacuum::bytes_of;
-use crate::estimate::build_bytes;
 use crate::executor::{
     ColumnDefinition, Database, IndexDefinition, IndexKey, IndexMethod, KeyOrder, PAGES_PER_RANGE,
     StatementError, TableDefinition, TableId,
 };
 use crate::expression::{Expression, ExpressionError, Statement};
 use crate::pgbench::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, TELLERS_PER_SCALE};
+use crate::profile::estimate::build_bytes;
 use crate::profile::foreign_key::foreign_keys;
-use crate::profile::settings::parameters;
+use crate::profile::settings::{bytes_of, parameters};
 use crate::profile::{
-    ColumnSpec, IndexSpec, Method, PgbenchSpec, ProfileError, ServerSpec, TableSpec, ValuesKind,
-    WalLevel,
+    ColumnSpec, IndexSpec, Method, Monitor, PgbenchSpec, ProfileError, ServerSpec, TableSpec,
+    ValuesKind, WalLevel,
 };
 use crate::reserve;
 use crate::row::kind::Kind;
 use crate::row::{LoadRule, Numbers};
-use crate::run::Monitor;
 use crate::value::{Text, Value};
 use crate::wal::WalSettings;
-use crate::workload::PgbenchTables;
 
 /// Rows between two looks at the monitor; arbitrary.
 const ROWS_PER_REPORT: i64 = 1024;
@@ -39,6 +36,19 @@ pub const PGBENCH_TABLES: [&str; 4] = [
     "pgbench_tellers",
     "pgbench_history",
 ];
+
+/// Tables of pgbench.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PgbenchTables {
+    /// `pgbench_accounts`: aid, bid, abalance, filler.
+    pub accounts: TableId,
+    /// `pgbench_branches`: bid, bbalance, filler.
+    pub branches: TableId,
+    /// `pgbench_tellers`: tid, bid, tbalance, filler.
+    pub tellers: TableId,
+    /// `pgbench_history`: tid, bid, aid, delta, mtime, filler.
+    pub history: TableId,
+}
 
 /// A table of a profile in the database, and how its rows are made.
 #[derive(Debug, Clone)]

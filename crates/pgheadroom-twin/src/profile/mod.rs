@@ -2,7 +2,7 @@
 //! can play.
 //!
 //! ```text
-//! JSON -> ProfileSpec -> support::check -> load::load -> Database -> workload -> run
+//! JSON -> ProfileSpec -> run::support   -> load::load -> Database -> workload -> run
 //!         (every field)  (what cannot be   (tables, rows,
 //!                         played, by name)  indexes, VACUUM)
 //! ```
@@ -11,19 +11,21 @@
 //! checked what belongs together; so a text that does not fit these structs is a mistake of a
 //! program, and is refused with the field's name.
 
+pub mod estimate;
 pub(crate) mod foreign_key;
 pub(crate) mod head;
 mod index_spec;
 pub mod load;
+mod monitor;
 pub(crate) mod ranges;
 mod server_spec;
 pub mod settings;
 mod spec;
-pub mod support;
 
 pub(crate) use index_spec::vary_stated;
 pub use index_spec::{IndexSpec, Method, StatedSpec};
-pub use load::LoadedTable;
+pub use load::{LoadedTable, PgbenchTables};
+pub use monitor::Monitor;
 pub use server_spec::{Compression, ServerSpec, WalLevel};
 pub use spec::{
     Among, BuiltinName, ChangeSpec, ColumnSpec, Distribution, Find, ForeignKeySpec, GrowsSpec,

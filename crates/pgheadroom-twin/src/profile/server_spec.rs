@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use pgheadroom_layout::compression::Method;
 use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny};
 
 use crate::executor::FreezeAges;
-use crate::profile::spec::Ignored;
 
 /// Settings of the server.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -69,6 +69,19 @@ impl ServerSpec {
         }
     }
 
+    /// The same server where no page is written: what a checkpoint, or the image that repairs a
+    /// torn page, is for is not there.
+    pub(crate) fn without_pages(&self) -> Self {
+        Self {
+            full_page_writes: false,
+            wal_log_hints: false,
+            data_checksums: Some(false),
+            checkpoint_interval_s: None,
+            max_wal_size: None,
+            ..self.clone()
+        }
+    }
+
     /// By what images are compressed, if there are any and they are.
     #[must_use]
     pub fn image_compression(&self) -> Option<Method> {
@@ -110,5 +123,15 @@ impl Compression {
             Self::Lz4 => Some(Method::Lz4),
             Self::Zstd => Some(Method::Zstd),
         }
+    }
+}
+
+/// Something that is accepted and not looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ignored;
+
+impl<'de> Deserialize<'de> for Ignored {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        IgnoredAny::deserialize(deserializer).map(|_| Self)
     }
 }

@@ -95,6 +95,27 @@ pub fn parameters(reloptions: &BTreeMap<String, String>, prefix: &str) -> Storag
     }
 }
 
+/// Bytes of a size as PostgreSQL spells it.
+///
+/// Source: `memory_unit_conversion_table`, src/backend/utils/misc/guc.c (REL_18_STABLE).
+#[must_use]
+pub fn bytes_of(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let digits = text
+        .find(|sign: char| !sign.is_ascii_digit())
+        .unwrap_or(text.len());
+    let number: u64 = text[..digits].parse().ok()?;
+    let unit: u64 = match text[digits..].trim() {
+        "B" => 1,
+        "kB" => 1 << 10,
+        "MB" => 1 << 20,
+        "GB" => 1 << 30,
+        "TB" => 1 << 40,
+        _ => return None,
+    };
+    number.checked_mul(unit)
+}
+
 /// The names of a table, in its order.
 pub fn names(table: &'static str) -> impl Iterator<Item = &'static str> {
     lines(table).map(|(_, name, _)| name)
@@ -199,5 +220,14 @@ mod tests {
                 assert!(is_known, "{heading}: {name}");
             }
         }
+    }
+
+    /// Sizes as in postgresql.conf; a bare number has no unit and is refused.
+    #[test]
+    fn sizes() {
+        assert_eq!(bytes_of("128MB"), Some(128 << 20));
+        assert_eq!(bytes_of("1 GB"), Some(1 << 30));
+        assert_eq!(bytes_of("16384"), None);
+        assert_eq!(bytes_of("1mb"), None);
     }
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserializer, MapAccess, Visitor};
 
 use crate::profile::ProfileError;
 use crate::profile::index_spec::IndexSpec;
-use crate::profile::server_spec::ServerSpec;
+use crate::profile::server_spec::{Ignored, ServerSpec};
 
 /// A whole profile, its defaults filled in.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -462,16 +462,6 @@ pub struct SnapshotSpec {
     pub start_frac: f64,
     /// How long it is held.
     pub length_frac: f64,
-}
-
-/// Something that is accepted and not looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ignored;
-
-impl<'de> Deserialize<'de> for Ignored {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        IgnoredAny::deserialize(deserializer).map(|_| Self)
-    }
 }
 
 /// The members of an object in the order of the text: draws are made in that order.

@@ -1,13 +1,11 @@
 //! The tuple that a row's slots become: its length, its header's end, its bytes.
 
 use pgheadroom_layout::align::maxalign;
-use pgheadroom_layout::tuple::{
-    SIZE_OF_HEAP_TUPLE_HEADER, TOAST_POINTER_SIZE, VARATT_SHORT_MAX, VARHDRSZ, VARHDRSZ_SHORT,
-};
+use pgheadroom_layout::page::SIZE_OF_HEAP_TUPLE_HEADER;
+use pgheadroom_layout::tuple::{TOAST_POINTER_SIZE, VARATT_SHORT_MAX, VARHDRSZ, VARHDRSZ_SHORT};
 
 use crate::row::kind::Kind;
 use crate::row::{ColumnLayout, Form, NULL_SLOT, RowType, Texts, numeric};
-use crate::value::unsigned;
 
 /// Source: `VARTAG_ONDISK`, src/include/varatt.h.
 const VARTAG_ONDISK: u8 = 18;
@@ -31,7 +29,7 @@ impl Kind {
             Self::Counted(counted) => counted.write_to(slot, width.unwrap_or(0), out),
             #[allow(clippy::cast_possible_truncation)] // it was a float4 before
             Self::Float4 => {
-                let number = f64::from_bits(unsigned(slot)) as f32;
+                let number = f64::from_bits(slot.cast_unsigned()) as f32;
                 out.extend_from_slice(&number.to_le_bytes());
             }
             _ => {
@@ -135,7 +133,7 @@ impl ColumnLayout {
     pub(super) fn fixed_bytes(&self, slot: i64) -> [u8; 8] {
         if self.kind == Kind::Float4 {
             #[allow(clippy::cast_possible_truncation)] // it was a float4 before
-            let number = f64::from_bits(unsigned(slot)) as f32;
+            let number = f64::from_bits(slot.cast_unsigned()) as f32;
             return u64::from(number.to_bits()).to_le_bytes();
         }
         if let Kind::Counted(counted) = self.kind {

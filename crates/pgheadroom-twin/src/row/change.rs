@@ -3,7 +3,7 @@
 use crate::row::kind::Kind;
 use crate::row::{NULL_SLOT, Row, RowType, Texts};
 use crate::text::Text;
-use crate::value::{Value, ValueError, unsigned};
+use crate::value::{Value, ValueError};
 
 /// What becomes of a column in the SET clause.
 #[derive(Clone, Copy)]
@@ -164,11 +164,11 @@ impl RowType {
             Kind::Boolean => return Ok(1 - slot),
             Kind::Float4 => {
                 #[allow(clippy::cast_possible_truncation)] // as SQL's cast
-                let number = (f64::from_bits(unsigned(slot)) + 1.0) as f32;
+                let number = (f64::from_bits(slot.cast_unsigned()) + 1.0) as f32;
                 return self.slot(column, Value::Float(f64::from(number)), texts);
             }
             Kind::Float8 => {
-                let number = f64::from_bits(unsigned(slot)) + 1.0;
+                let number = f64::from_bits(slot.cast_unsigned()) + 1.0;
                 return self.slot(column, Value::Float(number), texts);
             }
             Kind::Counted(counted) => {

@@ -1,7 +1,5 @@
 //! `hashint8extended`, from which profiles draw values, widths and NULLs.
 
-use crate::value::{signed, unsigned};
-
 /// Hash of a 4-byte integer with a seed.
 ///
 /// Source: `hash_bytes_uint32_extended`, src/common/hashfn.c (REL_18_STABLE).
@@ -53,7 +51,7 @@ pub fn hashint8extended(value: i64, seed: i64) -> i64 {
     let half = |from: usize| u32::from_be_bytes(bytes[from..from + 4].try_into().expect("4 bytes"));
     let (high, low) = (half(0), half(4));
     let folded = low ^ if value >= 0 { high } else { !high };
-    signed(hash_uint32_extended(folded, unsigned(seed)))
+    hash_uint32_extended(folded, seed.cast_unsigned()).cast_signed()
 }
 
 #[cfg(test)]

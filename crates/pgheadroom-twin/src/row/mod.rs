@@ -27,7 +27,7 @@ pub(crate) use numeric::payload_bytes as numeric_payload_bytes;
 use pgheadroom_layout::tuple::MAX_HEAP_ATTRIBUTE_NUMBER;
 use pgheadroom_layout::{ColumnType, LayoutError};
 
-use crate::value::{Value, ValueError, signed, unsigned};
+use crate::value::{Value, ValueError};
 use kind::{Kind, fixed_width};
 pub(crate) use shared::Differing;
 pub(crate) use texts::{Form, OutOfLine, Texts};
@@ -144,7 +144,7 @@ impl RowType {
                 Ok(if number == 0.0 {
                     0
                 } else {
-                    signed(number.to_bits())
+                    number.to_bits().cast_signed()
                 })
             }
             Value::Text(text) if kind.is_kept() => Ok(texts.add(text)),
@@ -163,7 +163,7 @@ impl RowType {
         } else if kind.is_kept() {
             Value::Text(texts.get(slot).clone())
         } else if kind.is_float() {
-            Value::Float(f64::from_bits(unsigned(slot)))
+            Value::Float(f64::from_bits(slot.cast_unsigned()))
         } else {
             Value::Integer(slot)
         }

@@ -6,15 +6,16 @@
 
 use std::sync::Arc;
 
+use crate::executor::Model;
 use crate::executor::{Database, Relation, RunningVacuum, StatementError, TableId, VacuumStep};
-use crate::model::Model;
 use crate::procarray::HeldSnapshot;
 use crate::procarray::Isolation;
-use crate::profile::{self, ProfileError, ProfileSpec, SampleSpec, ServerSpec, load, support};
+use crate::profile::{self, ProfileError, ProfileSpec, SampleSpec, ServerSpec, load};
 use crate::run::elsewhere::Whole;
 use crate::run::machine::Standing;
 use crate::run::outside::Timing;
 use crate::run::rewrites::{self, RewriteAt, RewriteDone, SpreadRewrite};
+use crate::run::support;
 use crate::vacuum::VacuumOptions;
 use pgheadroom_layout::HeapFillfactor;
 
@@ -104,15 +105,15 @@ pub struct Conditions {
 impl Conditions {
     /// The server's settings as far as they have an effect.
     pub(super) fn settings(&self, server: &ServerSpec) -> ServerSpec {
-        let mut settings = server.clone();
-        for model in &self.models {
-            settings = model.settings(&settings);
+        if self.writes_pages() {
+            server.clone()
+        } else {
+            server.without_pages()
         }
-        settings
     }
 
-    fn has_checkpoints(&self) -> bool {
-        self.models.iter().all(|model| model.has_checkpoints())
+    fn writes_pages(&self) -> bool {
+        self.models.iter().all(|model| model.writes_pages())
     }
 }
 
@@ -188,7 +189,7 @@ impl Plan {
             let later = &events[position + 1..];
             let at = part(event.at_frac, transactions);
             let action = match event.kind {
-                EventKind::CheckpointStarting if !conditions.has_checkpoints() => continue,
+                EventKind::CheckpointStarting if !conditions.writes_pages() => continue,
                 EventKind::CheckpointStarting => Action::Checkpoint,
                 EventKind::CheckpointComplete => continue,
                 EventKind::Autoanalyze => Action::Analyze,

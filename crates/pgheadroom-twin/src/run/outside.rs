@@ -4,10 +4,11 @@
 //! before each transaction: everything that is due by then, in the order of its time
 //! ```
 
-use crate::autovacuum::{Autovacuum, Maintained, bytes_of};
+use crate::autovacuum::{Autovacuum, Maintained};
 use crate::checkpointer::{CheckpointSettings, CheckpointTime, Checkpointer};
 use crate::clock::{Clock, Pace, Phase, place};
 use crate::executor::Database;
+use crate::profile::settings::bytes_of;
 use crate::profile::{ProfileError, ProfileSpec};
 use crate::run::rewrites::RewriteDone;
 use crate::series::{Point, Recorder};

@@ -6,7 +6,7 @@
 //! ```
 
 use crate::executor::{Database, SessionId, StatementError, TableId};
-use crate::profile::{ProfileError, load};
+use crate::profile::{Monitor, ProfileError, load};
 use crate::run::ahead::Ahead;
 use crate::run::clients::Clients;
 use crate::run::elsewhere::Elsewhere;
@@ -14,7 +14,7 @@ use crate::run::events::{Events, Plan};
 use crate::run::outside::Outside;
 use crate::run::perform::perform;
 use crate::run::schedule::{Schedule, Turn};
-use crate::run::{Monitor, Outcome, Turns, outcome};
+use crate::run::{Outcome, Turns, outcome};
 use crate::workload::{End, Operation, Workload};
 
 /// Short transactions that the monitor is told of together.

@@ -4,7 +4,7 @@
 //! of the stock level a nested loop.
 
 use crate::executor::{Assignment, Change, Row, TableId};
-use crate::heap::{RowLock, WaitPolicy};
+use crate::lock_options::{LockTupleMode, LockWaitPolicy};
 use crate::pgbench::Generators;
 use crate::tprocc::drawn::{Line, MIX, NewOrder, Payment, Town, Who, who};
 use crate::tprocc::orders::Orders;
@@ -238,7 +238,7 @@ fn delivery(warehouse: i64, orders: &mut Orders, operations: &mut Vec<Operation>
         let of = district(warehouse, d);
         let oldest = orders.deliver(of);
         let next = oldest.map_or(orders.next(of), |oldest| oldest.number);
-        let head = Deed::Lock(RowLock::Update, WaitPolicy::Skip);
+        let head = Deed::Lock(LockTupleMode::Update, LockWaitPolicy::Skip);
         operations.push(of_order(NEW_ORDER, (warehouse, d), (0, next), head));
         let Some(oldest) = oldest else {
             continue;

@@ -7,9 +7,8 @@
 use pgheadroom_layout::HeapFillfactor;
 
 use crate::executor::{ColumnDefinition, Database, IndexDefinition, TableDefinition, TableId};
-use crate::profile::{ProfileError, load};
+use crate::profile::{Monitor, ProfileError, load};
 use crate::row::hashint8extended;
-use crate::run::Monitor;
 use crate::tprocc::TproccSpec;
 use crate::tprocc::values::{
     CENT, CUSTOMERS, DELIVERED, DISTRICTS, ITEMS, ONE, ORDERS, blank, cents_of, customer, digits,

@@ -81,7 +81,10 @@ impl Cleaner<'_> {
         log: &mut impl VacuumLog,
     ) -> Found {
         let alike = note_alike(page, transactions);
-        let is_noted = alike.map_or_else(|| note_all(page, transactions), |(_, is_new)| is_new);
+        let is_noted = alike.map_or_else(
+            || hint::note_unsettled(page, transactions),
+            |(_, is_new)| is_new,
+        );
         let mut has_image = is_noted && log.hinted(self.block, page.exact_free_space());
         let plan = match alike {
             Some(_) => PrunePlan::default(),
@@ -384,14 +387,6 @@ fn note_alike(page: &mut HeapPage, transactions: &impl Transactions) -> Option<(
         page.put_hints_of_all(&tuple);
     }
     Some((tuple, is_new))
-}
-
-/// Notes how the transactions of every tuple of a page ended; says whether any note is new.
-pub(crate) fn note_all(page: &mut HeapPage, transactions: &impl Transactions) -> bool {
-    match page.unsettled() {
-        Some(listed) => hint::note_some(page, listed, Check::Thorough, transactions),
-        None => hint::note_all(page, Check::Thorough, transactions),
-    }
 }
 
 /// Whether everyone sees every tuple, and if so whether all are frozen.

@@ -38,7 +38,7 @@ pub enum RecordType {
     OfModel(ModelRecord),
 }
 
-/// Kind of a record that only a model writes; [`Model::record_name`](crate::model::Model) has its
+/// Kind of a record that only a model writes; [`record_name`](crate::executor::Model) has its
 /// name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ModelRecord {

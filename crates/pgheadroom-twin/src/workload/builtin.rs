@@ -1,22 +1,10 @@
 //! pgbench's built-in scripts.
 
-use crate::executor::{Assignment, Change, TableId};
+use crate::executor::{Assignment, Change};
 use crate::pgbench::{Builtin, Generators};
+use crate::profile::PgbenchTables;
 use crate::value::Value;
 use crate::workload::{Deed, End, Operation, Workload};
-
-/// Tables of pgbench.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PgbenchTables {
-    /// `pgbench_accounts`: aid, bid, abalance, filler.
-    pub accounts: TableId,
-    /// `pgbench_branches`: bid, bbalance, filler.
-    pub branches: TableId,
-    /// `pgbench_tellers`: tid, bid, tbalance, filler.
-    pub tellers: TableId,
-    /// `pgbench_history`: tid, bid, aid, delta, mtime, filler.
-    pub history: TableId,
-}
 
 /// A built-in script, run by some clients.
 #[derive(Debug, Clone)]

@@ -2,8 +2,7 @@
 
 use pgheadroom_layout::PgVersion;
 
-use crate::profile::{ProfileError, ProfileSpec, load, ranges};
-use crate::run::Monitor;
+use crate::profile::{Monitor, ProfileError, ProfileSpec, load, ranges};
 use crate::value::Value;
 use crate::workload::{Operation, ProfileWorkload, Workload};
 

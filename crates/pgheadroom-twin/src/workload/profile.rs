@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::executor::{Assignment, Change, Head, TableId};
-use crate::heap::{RowLock, WaitPolicy};
+use crate::lock_options::{LockTupleMode, LockWaitPolicy};
 use crate::pgbench::{Generators, Prng};
 use crate::profile::foreign_key::foreign_keys;
 use crate::profile::head::head_of;
@@ -232,7 +232,7 @@ impl ProfileOperation {
             KindName::Update => Deed::Update(sets),
             KindName::Delete => Deed::Delete,
             KindName::Select => Deed::Read,
-            KindName::Lock => Deed::Lock(RowLock::Update, WaitPolicy::Block),
+            KindName::Lock => Deed::Lock(LockTupleMode::Update, LockWaitPolicy::Block),
         };
         if let Some(head) = &self.head {
             return Operation::Head {

@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::profile::{ProfileSpec, load};
-use crate::run::Monitor;
+use crate::profile::{Monitor, ProfileSpec, load};
 use crate::workload::{Deed, Operation, ProfileWorkload, Workload};
 
 /// A table of as many rows for each client, an insert and a delete of the oldest.

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use pgheadroom_layout::places::digest;
 use pgheadroom_twin::executor::Database;
 use pgheadroom_twin::places::{Places, of_table};
-use pgheadroom_twin::profile::{Method, ProfileError, ProfileSpec};
-use pgheadroom_twin::run::{self, Conditions, Monitor, Outcome};
+use pgheadroom_twin::profile::{Method, Monitor, ProfileError, ProfileSpec};
+use pgheadroom_twin::run::{self, Conditions, Outcome};
 use pgheadroom_twin::scenario::{self, Done, End, Step};
 use serde_json::{Value, json};
 

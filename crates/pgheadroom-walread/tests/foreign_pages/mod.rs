@@ -10,7 +10,7 @@ use pgheadroom_walread::record::RelFile;
 use pgheadroom_walread::replay::{Replay, Trigger};
 use pgheadroom_walread::resume::{crossing_after, record_after};
 use pgheadroom_walread::sink::Sink;
-use pgheadroom_walread::tally::RelationSums;
+use pgheadroom_walread::sums::RelationSums;
 use pgheadroom_walread::{Range, Tally, Wanted};
 
 pub const PAGE: usize = 8192;

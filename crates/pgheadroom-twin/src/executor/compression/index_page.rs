@@ -21,7 +21,6 @@ use crate::page::Tid;
 use crate::row::Texts;
 use crate::row::kind::Kind;
 use crate::text::Text;
-use crate::value::unsigned;
 
 /// A B-tree page without its hole; `texts` are those of its table.
 pub(super) fn index_page(
@@ -181,8 +180,12 @@ impl Part {
             }
         } else if self.kind.is_kept() {
             // A uuid: its code is its first half.
-            bytes.extend((unsigned(code) ^ 1 << 63).to_be_bytes());
-            write_random(unsigned(code), self.width.unwrap_or(0) as usize, &mut bytes);
+            bytes.extend((code.cast_unsigned() ^ 1 << 63).to_be_bytes());
+            write_random(
+                code.cast_unsigned(),
+                self.width.unwrap_or(0) as usize,
+                &mut bytes,
+            );
         } else {
             let slot = self.plain_code(code);
             self.kind.write_number(self.width, slot, &mut bytes);

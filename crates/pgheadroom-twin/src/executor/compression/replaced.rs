@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use pgheadroom_layout::tuple::SIZE_OF_HEAP_TUPLE_HEADER;
+use pgheadroom_layout::page::SIZE_OF_HEAP_TUPLE_HEADER;
 
 use crate::executor::table::Table;
 use crate::page::{Tid, Tuple};

@@ -1,7 +1,7 @@
 //! The seam for what is not PostgreSQL: other ways to keep rows and pages.
 //!
 //! ```text
-//! profile -> [settings, checkpoints] -> load -> [of_table] -> run: [page_for, beside, in_place]
+//! profile -> [writes_pages] -> load -> [of_table] -> run: [page_for, beside, in_place]
 //! ```
 //!
 //! In brackets is what a model may answer otherwise. Without one nothing is asked, and all is
@@ -15,12 +15,11 @@ use pgheadroom_layout::BlockNumber;
 use crate::executor::{StatementError, Table};
 use crate::page::Tid;
 use crate::procarray::ProcArray;
-use crate::profile::ServerSpec;
 use crate::wal::{ModelRecord, Wal};
 
 /// A way to keep rows or pages that no server of ours has.
 ///
-/// Every answer that a model does not give is PostgreSQL's. The first five are asked of a run's
+/// Every answer that a model does not give is PostgreSQL's. The first three are asked of a run's
 /// model, the others of what [`Model::of_table`] made for one table.
 pub trait Model: Debug + Send + Sync {
     /// What of it is a model, in a sentence for the result.
@@ -28,13 +27,9 @@ pub trait Model: Debug + Send + Sync {
         None
     }
 
-    /// The server's settings, without those that have no effect.
-    fn settings(&self, server: &ServerSpec) -> ServerSpec {
-        server.clone()
-    }
-
-    /// Whether pages are written now and then, after which they owe images again.
-    fn has_checkpoints(&self) -> bool {
+    /// Whether the server writes pages: if not, it has no checkpoints, and logs no images that
+    /// would repair a page.
+    fn writes_pages(&self) -> bool {
         true
     }
 

@@ -1,10 +1,9 @@
 //! What of a profile the twin cannot play, each by its field.
 
-use crate::autovacuum::bytes_of;
-use crate::estimate::largest_heap_bytes;
 use crate::executor::FreezeAges;
+use crate::profile::estimate::largest_heap_bytes;
 use crate::profile::load::stated_expressions;
-use crate::profile::settings::{Becomes, SETTINGS, STORAGE_PARAMETERS, parameters};
+use crate::profile::settings::{Becomes, SETTINGS, STORAGE_PARAMETERS, bytes_of, parameters};
 use crate::profile::{
     KindName, Method, ProfileError, ProfileSpec, ServerSpec, TableSpec, ValuesKind,
 };
