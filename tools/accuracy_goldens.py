@@ -10,7 +10,7 @@ from typing import Any
 from pgheadroom import _core
 from pgheadroom.accuracy import error
 from pgheadroom.errors import TwinError
-from pgheadroom.outcome import SUMMED, outcome_of, put_together
+from pgheadroom.outcome import SUMMED, Outcome, put_together
 from pgheadroom.predict.cells import fillfactor_of
 from pgheadroom.predict.twin import whole
 from pgheadroom.profile import Profile, parse_profile
@@ -43,7 +43,7 @@ def _proof(recorded: Mapping[str, Any], server: str) -> Proof:
     profile: Profile = parse_profile(recorded["profile"])
     simulated = _core.simulate(json.dumps(recorded["profile"]), server)
     predicted = whole(simulated)
-    measured = outcome_of(_measured(recorded))
+    measured = _measured(recorded)
     cell = ProofCell(
         fillfactor=fillfactor_of(profile),
         predicted=predicted,
@@ -53,7 +53,7 @@ def _proof(recorded: Mapping[str, Any], server: str) -> Proof:
     return Proof(server=PgVersion.parse(server), assumed={}, cells=(cell,))
 
 
-def _measured(recorded: Mapping[str, Any]) -> dict[str, Any]:
+def _measured(recorded: Mapping[str, Any]) -> Outcome:
     """The whole of what the server did: its tables, and the clients' Transaction records."""
     if "tables" in recorded:
         tables = recorded["tables"]

@@ -14,6 +14,7 @@ import argparse
 import json
 from pathlib import Path
 
+from pgheadroom.forms import write
 from pgheadroom.play import play
 from pgheadroom.profile import read_profile, to_json
 from pgheadroom.servers import find_programs
@@ -27,10 +28,11 @@ def record(path: Path, version: str) -> Path:
     """Play one profile and write its file."""
     profile = read_profile(path)
     played = play(profile, server=version)
-    measured = {key: value for key, value in played.measured.items() if key not in QUOTIENTS}
+    found = write(played.measured)
+    measured = {key: value for key, value in found.items() if key not in QUOTIENTS}
     measured["by_table"] = {
         name: {key: value for key, value in table.items() if key not in QUOTIENTS}
-        for name, table in played.measured["by_table"].items()
+        for name, table in found["by_table"].items()
     }
     content = {
         "origin": f"PostgreSQL {played.server}, tools/record_profile_golden.py",

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pgheadroom import _core
+from pgheadroom.forms import write
 from pgheadroom.play import Played, play
 from pgheadroom.play.settings import start_settings
 from pgheadroom.profile import to_json
@@ -76,7 +77,7 @@ def content_of(scenario: Scenario, played: Played, script: Script | None) -> dic
     content["transactions"] = played.transactions
     content["tables"] = {
         name: {key: value for key, value in sums.items() if isinstance(value, int)}
-        for name, sums in played.measured["by_table"].items()
+        for name, sums in write(played.measured)["by_table"].items()
     }
     content["by_record"] = played.by_record
     content["places"] = {

@@ -9,8 +9,7 @@ What a version does not count is None, never 0.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
-from typing import Any
+from dataclasses import field, replace
 
 from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import in_file
@@ -146,11 +145,9 @@ class Outcome:
         return [(None, self), *self.by_table.items()]
 
 
-def outcome_of(found: Mapping[str, Any]) -> Outcome:
-    """What `put_together` made of a run's figures, as a value."""
-    tables = {name: outcome_of(part) for name, part in found.get("by_table", {}).items()}
-    values = {key: found[key] for key in (*KEYS, *MEASURED_ONLY) if key in found}
-    return Outcome(**values, by_table=tables)
+def outcome_of(found: Mapping[str, Value]) -> Outcome:
+    """Figures by their keys as a value: all of `KEYS`, and what only a server has."""
+    return Outcome(**dict(found))  # type: ignore[arg-type]  # no key of a part or a count
 
 
 def summed(parts: Sequence[float | None]) -> float | None:
@@ -163,12 +160,12 @@ def summed(parts: Sequence[float | None]) -> float | None:
     return total
 
 
-def with_quotients(sums: Mapping[str, float | None]) -> dict[str, Any]:
+def of_sums(sums: Mapping[str, float | None]) -> Outcome:
     """
-    The sums of a table or of a whole, and their quotients, in the order of `KEYS`.
+    The sums of a table, or of a whole, and their quotients.
 
     Args:
-        sums: A value for each of `SUMMED`; others are kept behind.
+        sums: A value for each of `SUMMED`, and for those that only a server has.
     """
     updates = sums["n_tup_upd"]
 
@@ -177,21 +174,22 @@ def with_quotients(sums: Mapping[str, float | None]) -> dict[str, Any]:
 
     wal_bytes, fpi_bytes = sums["wal_bytes"], sums["wal_fpi_bytes"]
     plain_bytes = None if wal_bytes is None or fpi_bytes is None else wal_bytes - fpi_bytes
-    found = dict(sums) | {
-        "hot_frac": per_update(sums["n_tup_hot_upd"]),
-        "newpage_frac": per_update(sums["n_tup_newpage_upd"]),
-        "wal_bytes_per_update": per_update(wal_bytes),
-        "wal_nonfpi_bytes_per_update": per_update(plain_bytes),
-    }
-    rest = {key: value for key, value in found.items() if key not in KEYS}
-    return {key: found[key] for key in KEYS} | rest
+    return outcome_of(
+        {
+            **sums,
+            "hot_frac": per_update(sums["n_tup_hot_upd"]),
+            "newpage_frac": per_update(sums["n_tup_newpage_upd"]),
+            "wal_bytes_per_update": per_update(wal_bytes),
+            "wal_nonfpi_bytes_per_update": per_update(plain_bytes),
+        }
+    )
 
 
 def put_together(
-    by_table: Mapping[str, Mapping[str, Any]], transactions: Mapping[str, float]
-) -> dict[str, Any]:
+    by_table: Mapping[str, Mapping[str, float | None]], transactions: Mapping[str, float]
+) -> Outcome:
     """
-    The whole of a window out of its parts, as the object of a proof.
+    The whole of a window out of its parts.
 
     Args:
         by_table: The sums of each table.
@@ -202,7 +200,5 @@ def put_together(
     whole = {
         key: summed([*(table[key] for table in tables), transactions.get(key, 0)]) for key in keys
     }
-    return {
-        **with_quotients(whole),
-        "by_table": {name: with_quotients(table) for name, table in by_table.items()},
-    }
+    parts = {name: of_sums(table) for name, table in by_table.items()}
+    return replace(of_sums(whole), by_table=parts)

@@ -18,7 +18,7 @@ from pgheadroom.dataclass import dataclass
 from pgheadroom.defaults import SEEDS_DEFAULT
 from pgheadroom.errors import InputError
 from pgheadroom.forms import Filed, in_file
-from pgheadroom.outcome import KEYS, Outcome, outcome_of
+from pgheadroom.outcome import KEYS, Outcome
 from pgheadroom.play import Played, play
 from pgheadroom.play.course import Course, farthest_apart
 from pgheadroom.play.events import Event
@@ -232,7 +232,7 @@ def _beside_unchanged(cells: tuple[ProofCell, ...]) -> tuple[ProofCell, ...]:
 
 def _cell(cell: Cell, simulation: Simulation, run: Played) -> ProofCell:
     predicted = _with_numbers(simulation, run)
-    measured = outcome_of(run.measured)
+    measured = run.measured
     if predicted.operations_without_row:
         told = {n: counted[1] for n, counted in run.turns.items()}
         found = {n: told.get(n) for n in predicted.operations_without_row}

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from pgheadroom.accuracy import figures
-from pgheadroom.outcome import outcome_of
 from pgheadroom.play import Played, play
 from pgheadroom.predict import predict
 from pgheadroom.predict.values import PredictedCell
@@ -76,7 +75,7 @@ def _profile(
 
 def _missed(cell: PredictedCell, played: Played) -> list[str]:
     """Figures beyond the bounds of the contract, or outside their interval."""
-    found = figures(cell.predicted, outcome_of(played.measured))
+    found = figures(cell.predicted, played.measured)
     return [
         f"{figure.key}: predicted {figure.predicted}, measured {figure.measured}"
         for figure in found

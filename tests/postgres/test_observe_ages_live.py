@@ -140,6 +140,6 @@ def test_what_a_rows_updates_fill_is_observed_and_played(programs: ServerProgram
         piece = ScenarioPiece(
             scenario=scenario, version=profile.server.version, fillfactor=100, seed=0
         )
-        played = runner.play([piece])[0].figures()["hot_frac"]
+        played = runner.play([piece])[0].outcome().hot_frac
     print(measured, played, updates["fills"])
     assert played == pytest.approx(measured, abs=0.05)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pgheadroom.errors import InputError, LabError, MeasurementInvalid, ServerNotFound
+from pgheadroom.outcome import mid
 from pgheadroom.play import Played, deadlocks, play
 from pgheadroom.profile import parse_profile
 from pgheadroom.servers import ServerPrograms
@@ -62,21 +63,21 @@ def _play(data: Json, programs: ServerPrograms) -> Played:
 def _check_identities(played: Played) -> None:
     """What holds for every run."""
     measured = played.measured
-    tables = measured["by_table"].values()
+    tables = measured.by_table.values()
     for key in ("n_tup_upd", "n_tup_hot_upd", "heap_pages", "index_pages", "pages_modified"):
-        assert measured[key] == sum(table[key] for table in tables)
+        assert mid(measured.value(key)) == sum(mid(table.value(key)) for table in tables)
     for key in ("wal_records", "wal_bytes"):
-        transactions = measured[key] - sum(table[key] for table in tables)
-        assert 0 <= transactions <= measured[key]
+        transactions = mid(measured.value(key)) - sum(mid(table.value(key)) for table in tables)
+        assert 0 <= transactions <= mid(measured.value(key))
     for table in (measured, *tables):
-        moved = table["n_tup_newpage_upd"]
+        moved = table.n_tup_newpage_upd
         assert (moved is None) == (played.server.major < 16)
         # HOT, cold on the same page, cold on a new page: the middle one is what is left.
-        assert table["n_tup_hot_upd"] + (moved or 0) <= table["n_tup_upd"]
-        assert table["wal_fpi_bytes"] <= table["wal_bytes"]
+        assert table.n_tup_hot_upd + (moved or 0) <= table.n_tup_upd
+        assert table.wal_fpi_bytes <= table.wal_bytes
     checks = played.checks
-    assert measured["wal_bytes"] <= checks["pg_stat_wal_bytes"]
-    assert measured["wal_records"] <= checks["window_wal_records"]
+    assert measured.wal_bytes <= checks["pg_stat_wal_bytes"]
+    assert measured.wal_records <= checks["window_wal_records"]
 
 
 def _whole_table_updates(fillfactor: int) -> Json:
@@ -116,24 +117,24 @@ def test_whole_table_updates_without_room(programs: ServerPrograms) -> None:
     if str(programs.version) != "18.4":
         pytest.skip("the figures are of 18.4; 18.6 writes other WAL")
     measured = _play(_whole_table_updates(100), programs).measured
-    assert (measured["heap_pages"], measured["index_pages"]) == (500, 51)
-    assert (measured["n_tup_upd"], measured["n_tup_hot_upd"]) == (30000, 0)
-    assert measured["n_tup_newpage_upd"] == 30000
-    assert measured["wal_records"] == sum(records for records, _ in COLD_18) + 4
-    assert measured["wal_bytes"] == sum(sums for _, sums in COLD_18) + 4 * COMMIT_BYTES
+    assert (measured.heap_pages, measured.index_pages) == (500, 51)
+    assert (measured.n_tup_upd, measured.n_tup_hot_upd) == (30000, 0)
+    assert measured.n_tup_newpage_upd == 30000
+    assert measured.wal_records == sum(records for records, _ in COLD_18) + 4
+    assert measured.wal_bytes == sum(sums for _, sums in COLD_18) + 4 * COMMIT_BYTES
 
 
 def test_whole_table_updates_with_room(programs: ServerPrograms) -> None:
     """Half-empty pages: all HOT on every version, no page more; 15's bytes as recorded."""
     measured = _play(_whole_table_updates(50), programs).measured
-    assert (measured["heap_pages"], measured["index_pages"]) == (203, 23)
-    assert measured["n_tup_hot_upd"] == measured["n_tup_upd"] == 30000
+    assert (measured.heap_pages, measured.index_pages) == (203, 23)
+    assert measured.n_tup_hot_upd == measured.n_tup_upd == 30000
     # From 17.11, 18.6 and 19 on, records name the visibility map's page too.
     names_map = programs.version.minor >= {17: 11, 18: 6, 19: 0}.get(programs.version.major, 1000)
-    assert measured["pages_modified"] == 203 + names_map
+    assert measured.pages_modified == 203 + names_map
     if programs.version.major == 15:
-        assert measured["wal_records"] == 30000 + 609 + 4
-        assert measured["wal_bytes"] == 2130000 + 152886 + 4 * COMMIT_BYTES
+        assert measured.wal_records == 30000 + 609 + 4
+        assert measured.wal_bytes == 2130000 + 152886 + 4 * COMMIT_BYTES
 
 
 def test_plain_inserts_to_the_byte(programs: ServerPrograms) -> None:
@@ -141,8 +142,8 @@ def test_plain_inserts_to_the_byte(programs: ServerPrograms) -> None:
     table = {"name": "w", "rows": 0, "columns": [{"name": "i", "type": "int4"}]}
     insert = {"table": "w", "kind": "insert", "rows_per_statement": 1000}
     measured = _play(_profile([insert], {"operations": 1}, tables=[table]), programs).measured
-    assert (measured["wal_records"], measured["wal_bytes"]) == (1001, 59034)
-    assert (measured["n_tup_ins"], measured["heap_pages"], measured["hot_frac"]) == (1000, 5, None)
+    assert (measured.wal_records, measured.wal_bytes) == (1001, 59034)
+    assert (measured.n_tup_ins, measured.heap_pages, measured.hot_frac) == (1000, 5, None)
 
 
 HOT_RULES = {
@@ -185,14 +186,12 @@ def test_which_indexes_end_hot(programs: ServerPrograms) -> None:
         )
     measured = _play(_profile(operations, {"operations": 50}, tables=tables), programs).measured
     for name, (_, _, expected) in HOT_RULES.items():
-        table = measured["by_table"][name]
+        table = measured.by_table[name]
         hot = programs.version.major >= 16 if expected is None else expected
-        assert (table["n_tup_upd"], table["hot_frac"]) == (50, 1.0 if hot else 0.0), name
-    assert measured["by_table"]["brin"]["brin_pages"] > 0
+        assert (table.n_tup_upd, table.hot_frac) == (50, 1.0 if hot else 0.0), name
+    assert measured.by_table["brin"].brin_pages > 0
     assert (
-        measured["wal_records"]
-        - sum(table["wal_records"] for table in measured["by_table"].values())
-        == 50
+        measured.wal_records - sum(table.wal_records for table in measured.by_table.values()) == 50
     ), "one COMMIT a transaction"
 
 
@@ -250,10 +249,10 @@ def test_every_kind_of_operation_runs(programs: ServerPrograms) -> None:
     played = _play(_every_kind(), programs)
     measured = played.measured
     assert played.transactions == 800
-    assert measured["n_tup_ins"] > 3 * 50
-    assert measured["n_tup_upd"] > 300
-    assert measured["n_tup_del"] > 50
-    assert measured["wal_fpi"] == 0 or programs.version.major >= 18
+    assert measured.n_tup_ins > 3 * 50
+    assert measured.n_tup_upd > 300
+    assert measured.n_tup_del > 50
+    assert measured.wal_fpi == 0 or programs.version.major >= 18
     assert played.plans["operation[6]"] == "Seq Scan"
     assert played.plans["operation[1]"] == 'Index Scan using "m_pkey"'
 
@@ -265,7 +264,7 @@ def test_one_client_is_repeatable(programs: ServerPrograms) -> None:
     data["run"] = {"operations": 600, "seed": 3}
     first, second = _play(data, programs), _play(data, programs)
     assert first.measured == second.measured
-    assert first.measured["wal_fpi"] > 0
+    assert first.measured.wal_fpi > 0
     # The server's own count of the window; the checkpointer hands its few records over late.
     counted = first.checks["pg_stat_wal_records"] - first.checks["window_wal_records"]
     assert 0 <= counted <= 20
@@ -281,8 +280,8 @@ def test_a_snapshot_keeps_dead_rows(programs: ServerPrograms) -> None:
     without = _play(data, programs)
     data["run"]["snapshot"] = [{"start_frac": 0.25, "length_frac": 0.5}]
     held = _play(data, programs)
-    assert without.measured["n_tup_newpage_upd"] == 0
-    assert held.measured["n_tup_newpage_upd"] > 1000
+    assert without.measured.n_tup_newpage_upd == 0
+    assert held.measured.n_tup_newpage_upd > 1000
     ((began, ended),) = held.snapshots
     assert 0.25 <= began < 0.5
     assert 0.75 <= ended <= 1
@@ -307,16 +306,16 @@ def test_pgbench_tables(programs: ServerPrograms) -> None:
         "pgbench_branches": "Seq Scan",
     }
     measured = played.measured
-    tables = measured["by_table"]
+    tables = measured.by_table
     # A row of 121 bytes: 61 on a page at 100 (1640 pages), 49 at 80 percent.
-    assert tables["pgbench_accounts"]["heap_pages"] == -(-100_000 // 49)
-    assert {name: table["n_tup_upd"] for name, table in tables.items()} == {
+    assert tables["pgbench_accounts"].heap_pages == -(-100_000 // 49)
+    assert {name: table.n_tup_upd for name, table in tables.items()} == {
         "pgbench_accounts": 500,
         "pgbench_branches": 500,
         "pgbench_tellers": 500,
         "pgbench_history": 0,
     }
-    assert tables["pgbench_history"]["n_tup_ins"] == 500
+    assert tables["pgbench_history"].n_tup_ins == 500
 
 
 @pytest.mark.pg(">= 18, < 19")
@@ -345,7 +344,7 @@ def test_events_are_placed_among_all_transactions(programs: ServerPrograms) -> N
         rows=2,
     )
     played = _play(data, programs)
-    assert played.measured["n_tup_del"] == 2 < played.transactions
+    assert played.measured.n_tup_del == 2 < played.transactions
     # Clients go on for a second at least.
     before = [event.at_frac for event in played.events if event.t_s < 3]
     assert all(frac is not None and 0 <= frac < 1 for frac in before)
@@ -392,10 +391,10 @@ def test_server_fields_reach_the_server(programs: ServerPrograms, level: str) ->
     server = {"wal_level": level, "data_checksums": False, "wal_compression": "pglz"}
     data = _profile([update], {"operations": 100}, server=server, fillfactor=50)
     measured = _play(data, programs).measured
-    assert measured["n_tup_hot_upd"] == 100
+    assert measured.n_tup_hot_upd == 100
     # 104 bytes a row: 24 + 20 + 16 + 5 + 1 and 80 of the row, or what changed of it.
     whole = 100 * (24 + 20 + 16 + 5 + 1 + 80 + COMMIT_BYTES)
-    assert (measured["wal_bytes"] >= whole) == (level == "logical")
+    assert (measured.wal_bytes >= whole) == (level == "logical")
 
 
 @pytest.mark.pg(">= 18, < 19")

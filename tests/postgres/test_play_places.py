@@ -51,13 +51,13 @@ def test_places_of_every_fork(programs: ServerPrograms) -> None:
         "t.toast:vm",
         "t.toast.index:main",
     }
-    assert len(places["t:main"]) == played.measured["heap_pages"]
-    assert len(places["t_pkey:main"]) == played.measured["index_pages"]
+    assert len(places["t:main"]) == played.measured.heap_pages
+    assert len(places["t_pkey:main"]) == played.measured.index_pages
     lines = "".join(places["t:main"]).splitlines()
     tuples = [line for line in lines if " normal " in line]
     deleted = [line for line in tuples if "xmax=-" not in line]
     pruned = [line for line in lines if line.endswith(" dead")]
-    assert len(deleted) + len(pruned) == played.measured["n_tup_del"] == 300
+    assert len(deleted) + len(pruned) == played.measured.n_tup_del == 300
     assert len(tuples) + len(pruned) == 1000
     for name, (records, _, _) in played.by_record.items():
         if name.startswith("Transaction"):

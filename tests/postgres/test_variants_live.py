@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pgheadroom.accuracy import beyond
-from pgheadroom.outcome import KEYS, outcome_of
+from pgheadroom.outcome import KEYS
 from pgheadroom.play import play
 from pgheadroom.predict import IndexChange, predict
 from pgheadroom.profile import parse_profile
@@ -111,7 +111,7 @@ def test_log_structured_is_a_server_without_protection(programs: ServerPrograms)
     bare = parse_profile(
         _profile(full_page_writes=False, data_checksums=False, wal_log_hints=False)
     )
-    measured = outcome_of(play(bare, server=server).measured)
+    measured = play(bare, server=server).measured
     assert beyond(found, measured) == []
     assert found.is_exact
     assert measured.wal_fpi == found.wal_fpi == 0

@@ -14,7 +14,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgheadroom.outcome import SUMMED, outcome_of, put_together
+from pgheadroom.outcome import SUMMED, put_together
 from pgheadroom.predict.growth import GROWS_FRAC, growth_of
 from pgheadroom.predict.series import Series
 
@@ -25,7 +25,7 @@ UNSETTLED = ("slowing", "undecided", "without bound")
 def _series(pages: Sequence[float], inserted: int = 0) -> Series:
     sums: dict[str, int | None] = dict.fromkeys(SUMMED, 0)
     sums |= {"n_tup_upd": 1000, "n_tup_hot_upd": 900, "n_tup_ins": inserted}
-    whole = outcome_of(put_together({"t": sums}, {}))
+    whole = put_together({"t": sums}, {})
     table = whole.by_table["t"]
     windows = [
         replace(whole, by_table={"t": replace(table, heap_pages=round(size))}) for size in pages

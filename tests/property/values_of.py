@@ -7,6 +7,7 @@ import types
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
@@ -15,7 +16,9 @@ from pgheadroom.advise.inputs import FittedInput, inputs_of
 from pgheadroom.forms import Limits, Stored
 from pgheadroom.outcome import KEYS, Outcome, Value
 from pgheadroom.predict.series import Series
+from pgheadroom.profile import read_profile
 from pgheadroom.profile.spelling import predicate
+from pgheadroom.profile.within import ProfileWithin
 from pgheadroom.types import Interval, PgVersion
 
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=9)
@@ -25,6 +28,8 @@ ANYTHING = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXTS, inner, max_size=2),
     max_leaves=4,
 )
+EXAMPLES = Path(__file__).parents[2] / "examples"
+PROFILES = [EXAMPLES / f"{name}.toml" for name in ("jobs", "orders", "pgbench", "every-field")]
 PLAIN: Mapping[Any, st.SearchStrategy[Any]] = {
     Any: ANYTHING,
     str: TEXTS,
@@ -124,6 +129,7 @@ OWN = {
     Interval: _intervals,
     Outcome: _outcomes,
     Series: _series,
+    ProfileWithin: lambda: st.sampled_from([ProfileWithin.of(read_profile(p)) for p in PROFILES]),
     PgVersion: lambda: st.builds(PgVersion, st.integers(10, 99), st.integers(0, 99)),
 }
 """What a declaration alone does not say: ends in their order, no table within a table,

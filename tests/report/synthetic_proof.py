@@ -6,7 +6,7 @@ from typing import Any
 
 from pgheadroom.accuracy import error
 from pgheadroom.forms import read, write
-from pgheadroom.outcome import Outcome, outcome_of, put_together
+from pgheadroom.outcome import Outcome, put_together
 from pgheadroom.types import Interval
 
 Json = dict[str, Any]
@@ -41,7 +41,7 @@ def _sums(fillfactor: int, shift: int = 0) -> dict[str, int | None]:
 
 
 def _whole(tables: dict[str, dict[str, int | None]]) -> Outcome:
-    return outcome_of(put_together(tables, {"wal_records": 10_000, "wal_bytes": 340_000}))
+    return put_together(tables, {"wal_records": 10_000, "wal_bytes": 340_000})
 
 
 def _tables(fillfactor: int, names: tuple[str, ...], shift: int = 0) -> Outcome:

@@ -12,7 +12,7 @@ import pytest
 
 from pgheadroom.accuracy import beyond, error, figures
 from pgheadroom.forms import write
-from pgheadroom.outcome import KEYS, SUMMED, Outcome, outcome_of, put_together
+from pgheadroom.outcome import KEYS, SUMMED, Outcome, put_together
 from pgheadroom.types import Interval
 
 Json = dict[str, Any]
@@ -38,36 +38,36 @@ def _table(**changes: int | None) -> dict[str, int | None]:
 
 
 def _outcome(**changes: int | None) -> Outcome:
-    return outcome_of(put_together({"t": _table(**changes)}, {"wal_records": 10, "wal_bytes": 340}))
+    return put_together({"t": _table(**changes)}, {"wal_records": 10, "wal_bytes": 340})
 
 
 def test_the_whole_is_the_sum_and_quotients_are_of_sums() -> None:
     """Tables add up, Transaction records belong to none, shares are never averaged."""
     tables = {"a": _table(), "b": _table(n_tup_upd=300, n_tup_hot_upd=0)}
     whole = put_together(tables, {"wal_records": 10, "wal_bytes": 340})
-    assert whole["n_tup_upd"] == 400
-    assert whole["hot_frac"] == 80 / 400
-    assert whole["wal_records"] == 2 * 120 + 10
-    assert whole["wal_bytes"] == 2 * 9000 + 340
-    assert whole["wal_bytes_per_update"] == (2 * 9000 + 340) / 400
-    assert whole["wal_nonfpi_bytes_per_update"] == (2 * 8000 + 340) / 400
-    assert whole["by_table"]["a"]["wal_bytes_per_update"] == 90
-    assert [key for key in whole if key != "by_table"] == list(KEYS)
+    assert whole.n_tup_upd == 400
+    assert whole.hot_frac == 80 / 400
+    assert whole.wal_records == 2 * 120 + 10
+    assert whole.wal_bytes == 2 * 9000 + 340
+    assert whole.wal_bytes_per_update == (2 * 9000 + 340) / 400
+    assert whole.wal_nonfpi_bytes_per_update == (2 * 8000 + 340) / 400
+    assert whole.by_table["a"].wal_bytes_per_update == 90
+    assert [key for key in write(whole) if key != "by_table"] == list(KEYS)
 
 
 def test_a_missing_part_makes_the_sum_missing() -> None:
     """A measured 15 does not count new-page updates: null, and so is all that follows."""
     whole = put_together({"a": _table(), "b": _table(n_tup_newpage_upd=None)}, {})
-    assert whole["n_tup_newpage_upd"] is None
-    assert whole["newpage_frac"] is None
-    assert whole["by_table"]["a"]["newpage_frac"] == 0.15
+    assert whole.n_tup_newpage_upd is None
+    assert whole.newpage_frac is None
+    assert whole.by_table["a"].newpage_frac == 0.15
 
 
 def test_without_updates_there_are_no_shares() -> None:
     """Nothing divided by nothing is null, not 0."""
     whole = put_together({"a": _table(n_tup_upd=0, n_tup_hot_upd=0, n_tup_newpage_upd=0)}, {})
     for key in ("hot_frac", "newpage_frac", "wal_bytes_per_update", "wal_nonfpi_bytes_per_update"):
-        assert whole[key] is None
+        assert whole.value(key) is None
 
 
 def test_equal_outcomes_have_error_zero_in_every_key() -> None:
@@ -134,8 +134,8 @@ def test_a_statistical_figure_has_its_bounds() -> None:
 
 def test_what_only_a_server_has_is_not_compared() -> None:
     """BRIN pages are measured; neither the prediction nor the error names them."""
-    measured = outcome_of(put_together({"t": _table() | {"brin_pages": 3}}, {}))
-    predicted = outcome_of(put_together({"t": _table()}, {}))
+    measured = put_together({"t": _table() | {"brin_pages": 3}}, {})
+    predicted = put_together({"t": _table()}, {})
     assert write(measured)["brin_pages"] == 3
     assert "brin_pages" not in write(predicted)
     assert "brin_pages" not in write(error(predicted, measured))

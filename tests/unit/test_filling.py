@@ -100,7 +100,7 @@ def test_growth_ends_hot_on_pages_that_are_full() -> None:
             assert scenario is not None
             assert any("until the update" in said for said in scenario.assumed) == (table is plain)
             piece = ScenarioPiece(scenario=scenario, version="18.4", fillfactor=100, seed=0)
-            shares.append(runner.play([piece])[0].figures()["hot_frac"])
+            shares.append(runner.play([piece])[0].outcome().hot_frac)
     grows, keeps = shares
     assert grows < keeps - 0.08
 

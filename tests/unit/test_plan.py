@@ -32,8 +32,11 @@ from pgheadroom.plan.values import (
     Target,
     Tool,
 )
+from pgheadroom.profile import read_profile
+from pgheadroom.profile.within import ProfileWithin
 from pgheadroom.types import Interval
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 HOSTILE = 'a"b\n-- drop\r\n```\nDROP TABLE x; <b>`\u2028\x85é\\'
 MARK = TableMark(
     schema="public",
@@ -428,6 +431,32 @@ def test_a_plan_from_before_a_field_was_added_is_read_by_its_own_digest(tmp_path
     again = read_plan(file).steps[0].forecast.after
     assert again is not None
     assert (again.is_settled, again.updates_per_row) == (False, 32.0)
+
+
+def test_the_profile_of_a_plan_stays_as_it_was_written(tmp_path: Path) -> None:
+    """It is read as any profile; what an earlier version did not write is not added to it."""
+    profile = read_profile(EXAMPLES / "jobs.toml")
+    made = replace(plan(step(1)), profile=ProfileWithin.of(profile))
+    file = tmp_path / "plan.json"
+    file.write_text(plan_text(made))
+    found = read_plan(file).profile
+    assert found is not None
+    assert found.profile == profile
+
+    data = json.loads(plan_text(made))
+    del data["profile"]["server"]["wal_level"]
+    text = with_digest(data)
+    assert '"wal_level"' not in text
+    file.write_text(text)
+    again = read_plan(file)
+    assert again.profile is not None
+    assert again.profile.profile == profile
+    assert plan_text(again) == text
+
+    data["profile"]["table"][0]["rows"] = "many"
+    file.write_text(json.dumps(data))
+    with pytest.raises(InputError, match=r"plan\.profile: table\[0\]\.rows: found 'many'"):
+        read_plan(file)
 
 
 def test_who_makes_the_digest_anew_still_gets_no_text_through(tmp_path: Path) -> None:

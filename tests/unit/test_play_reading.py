@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -141,16 +140,16 @@ def test_quotients_are_of_sums_and_nothing_is_made_up() -> None:
     wal = read_waldump(LINES.splitlines(), TABLES)
     before: dict[str, tuple[int | None, ...]] = {"t": (0, 10, 0, 5, None), "u": (0, 0, 0, 0, None)}
     after: dict[str, tuple[int | None, ...]] = {"t": (0, 14, 0, 8, None), "u": (3, 0, 0, 0, None)}
-    result: dict[str, Any] = measured(before, after, {"t": (7, 2, 0), "u": (1, 0, 1)}, wal)
-    assert (result["n_tup_upd"], result["n_tup_ins"], result["heap_pages"]) == (4, 3, 8)
-    assert result["hot_frac"] == 0.75
-    assert result["n_tup_newpage_upd"] is None
-    assert result["newpage_frac"] is None
-    assert result["wal_records"] == 6
-    assert result["by_table"]["t"]["wal_records"] == 5
-    assert result["wal_bytes_per_update"] == (16602 + 34) / 4
-    assert result["by_table"]["u"]["hot_frac"] is None
-    assert result["brin_pages"] == 1
+    result = measured(before, after, {"t": (7, 2, 0), "u": (1, 0, 1)}, wal)
+    assert (result.n_tup_upd, result.n_tup_ins, result.heap_pages) == (4, 3, 8)
+    assert result.hot_frac == 0.75
+    assert result.n_tup_newpage_upd is None
+    assert result.newpage_frac is None
+    assert result.wal_records == 6
+    assert result.by_table["t"].wal_records == 5
+    assert result.wal_bytes_per_update == (16602 + 34) / 4
+    assert result.by_table["u"].hot_frac is None
+    assert result.brin_pages == 1
 
 
 def test_the_scripts_of_every_field() -> None:

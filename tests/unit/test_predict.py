@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pgheadroom.errors import InputError, ServerNotFound
-from pgheadroom.outcome import KEYS, Outcome, outcome_of, put_together
+from pgheadroom.outcome import KEYS, Outcome, put_together
 from pgheadroom.play import Played
 from pgheadroom.play.events import Event
 from pgheadroom.play.workers import Hold
@@ -219,7 +219,7 @@ def _run(**changes: int | None) -> Outcome:
         "pages_modified": 100,
     }
     clients = {"wal_records": 1000, "wal_bytes": 34_000}
-    return outcome_of(put_together({"t": table | changes}, clients))
+    return put_together({"t": table | changes}, clients)
 
 
 def test_runs_become_intervals() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pgheadroom.errors import InputError
-from pgheadroom.outcome import outcome_of, put_together
+from pgheadroom.outcome import put_together
 from pgheadroom.predict import PredictedCell, RewriteAsked, Timing, predict
 from pgheadroom.predict.cells import loaded_at, loaded_rows, make_cells
 from pgheadroom.predict.clock import TPS_PER_CLIENT, clock_of, has_clockwork
@@ -346,7 +346,7 @@ def _series(
         sums |= {"wal_fpi_bytes": 0, "wal_fpi": 0, "pages_modified": 1}
         sums |= {"n_tup_ins": inserted, "n_tup_upd": updates, "n_tup_hot_upd": number}
         sums |= {"heap_pages": 100 if pages is None else pages[n]}
-        windows.append(outcome_of(put_together({"t": sums}, {})))
+        windows.append(put_together({"t": sums}, {}))
     return Series(t_s=tuple(float(n + 1) for n in range(len(hot))), windows=tuple(windows))
 
 

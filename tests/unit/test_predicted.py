@@ -14,6 +14,7 @@ from pgheadroom.lab.experiments import get
 from pgheadroom.lab.experiments.fillfactor.predicted import fill
 from pgheadroom.lab.experiments.update_cost import predicted as update_cost_predicted
 from pgheadroom.lab.record import TrialSample
+from pgheadroom.profile import Run, ServerSettings, Snapshot
 from pgheadroom.types import Interval, PgVersion
 
 VERSION = PgVersion(18, 4)
@@ -152,17 +153,11 @@ def test_predictions_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_snapshot_takes_hot_away_in_its_windows() -> None:
     """Windows are matched: nothing is lost before the snapshot begins."""
-    data: predicted.Data = {
-        "schema_version": 1,
-        "server": {"version": "18.4"},
-        "run": {
-            "operations": 4 * 20_000,
-            "clients": 1,
-            "snapshot": [{"start_frac": 0.5, "length_frac": 0.25}],
-        },
-        **accounts_predicted.accounts_update(1, 90),
-    }
-    found = predicted.windows_of(data, VERSION, 4)
+    held = Snapshot(start_frac=0.5, length_frac=0.25)
+    run = Run(operations=4 * 20_000, snapshots=(held,))
+    server = ServerSettings(version="18.4")
+    profile = accounts_predicted.accounts_update(1, 90, run, server=server)
+    found = predicted.windows_of(profile, VERSION, 4)
     assert found is not None
     assert found.series is not None
     before, _, during, after = found.series.column("hot_frac", "pgbench_accounts")

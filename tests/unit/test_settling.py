@@ -247,6 +247,4 @@ def _piece(scenario: Scenario) -> ScenarioPiece:
 
 def _hot(runs: Any) -> float:
     found = [run.figures() for run in runs]
-    return math.fsum(one["n_tup_hot_upd"] for one in found) / math.fsum(
-        one["n_tup_upd"] for one in found
-    )
+    return math.fsum(one.n_tup_hot_upd for one in found) / math.fsum(one.n_tup_upd for one in found)

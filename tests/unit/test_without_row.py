@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pgheadroom.forms import read
+from pgheadroom.outcome import SUMMED, of_sums
 from pgheadroom.play.without_row import turns_without_row
 from pgheadroom.predict import predict
 from pgheadroom.predict.values import Prediction
@@ -69,7 +70,7 @@ def test_several_clients_have_a_range() -> None:
 
 def test_counters_tell_of_operations_that_move_them_alone() -> None:
     """Not of several rows a turn, of two that share a counter, or of one that only reads."""
-    counted = {"t": {"n_tup_upd": 90, "n_tup_del": 10}}
+    counted = {"t": of_sums(dict.fromkeys(SUMMED, 0) | {"n_tup_upd": 90, "n_tup_del": 10})}
 
     def told(*operations: Json) -> dict[str, tuple[int, int]]:
         profile = parse_profile(_profile(300, list(operations)))

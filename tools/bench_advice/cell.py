@@ -97,7 +97,7 @@ class Place:
         wal = self._wal.read(start, end, relations.table_of)
         found = measured(before, after, sizes, wal)
         return {
-            **{key: found[key] for key in _KEPT},
+            **{key: found.value(key) for key in _KEPT},
             "heap_pages_begin": sum(pages[0] for pages in begin.values()),
             "index_pages_begin": sum(pages[1] for pages in begin.values()),
             "vacuums": player.vacuums - vacuums,

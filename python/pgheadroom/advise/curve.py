@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from pgheadroom.advise.foreseen import Point, Transition
 from pgheadroom.advise.own_wal import own_wal
@@ -18,7 +17,7 @@ from pgheadroom.advise.scenario import Scenario
 from pgheadroom.advise.settling import LongRun, long_runs
 from pgheadroom.advise.unplayed import with_unplayed
 from pgheadroom.dataclass import dataclass
-from pgheadroom.outcome import Value, as_interval, middle, outcome_of, scaled
+from pgheadroom.outcome import Outcome, Value, as_interval, middle, scaled
 from pgheadroom.predict.convergence import takes_effect
 from pgheadroom.predict.series import series_of
 from pgheadroom.predict.spread import OfSamples, spread
@@ -167,16 +166,14 @@ def _point(
     figures = [run.figures() for run in runs]
     major = PgVersion.parse(runs[0].piece.version).major
     outcome = spread(
-        [outcome_of(found) for found in figures],
+        [found.outcome() for found in figures],
         clients=1,
         major=major,
         samples=OfSamples(share=scenario.share),
         by_clock=True,
     )
-    updates, inserts = (
-        math.fsum(found[name] for found in figures) / len(figures)
-        for name in ("n_tup_upd", "n_tup_ins")
-    )
+    updates = math.fsum(found.n_tup_upd for found in figures) / len(figures)
+    inserts = math.fsum(found.n_tup_ins for found in figures) / len(figures)
     heap_bytes = scaled(outcome.heap_pages, PAGE_BYTES / scenario.share)
     hot = _reaching(_widened(outcome.hot_frac, off), long_run.seen)
     return Point(
@@ -195,7 +192,7 @@ def _point(
         seq_scan_pages=scaled(outcome.heap_pages, 1 / scenario.share),
         misses_per_update=misses(table, middle(heap_bytes)),
         vacuum_pages_per_update=(
-            math.fsum(found["vacuum_pages"] for found in figures) / len(figures) / updates
+            math.fsum(found.vacuum_pages for found in figures) / len(figures) / updates
             if updates and scenario.profile.server.autovacuum
             else None
         ),
@@ -213,7 +210,7 @@ def _reaching(found: Value, seen: Interval | None) -> Value:
     return replace(wide, low=min(wide.low, seen.low), high=max(wide.high, seen.high))
 
 
-def _written(outcome: Any, scenario: Scenario) -> Value:
+def _written(outcome: Outcome, scenario: Scenario) -> Value:
     """
     Pages that checkpoints write.
 
@@ -240,18 +237,19 @@ def _costed(
     costs, images = [], []
     for run in runs:
         found = run.figures()
-        updates = found["n_tup_upd"]
-        entered = updates - found["n_tup_hot_upd"] + found["n_tup_ins"]
-        written = found["wal_fpi" if scenario.profile.server.full_page_writes else "pages_modified"]
+        updates = found.n_tup_upd
+        entered = updates - found.n_tup_hot_upd + found.n_tup_ins
+        has_images = scenario.profile.server.full_page_writes
+        written = found.wal_fpi if has_images else found.pages_modified
         single = replace(
             point,
-            heap_bytes=found["heap_pages"] * PAGE_BYTES / scenario.share,
-            index_bytes=found["index_pages"] * PAGE_BYTES / scenario.share,
+            heap_bytes=found.heap_pages * PAGE_BYTES / scenario.share,
+            index_bytes=found.index_pages * PAGE_BYTES / scenario.share,
             all_wal_bytes_per_update=(
-                (found["wal_bytes"] + entry_bytes * entered) / updates if updates else 0.0
+                (found.wal_bytes + entry_bytes * entered) / updates if updates else 0.0
             ),
             pages_modified_per_update=written / updates if updates else 0.0,
-            seq_scan_pages=found["heap_pages"] / scenario.share,
+            seq_scan_pages=found.heap_pages / scenario.share,
         )
         cost = with_cost(single, policy.prices, **rates).cost
         assert isinstance(cost, float), "every part is a number"
@@ -260,7 +258,7 @@ def _costed(
             cost_a_day(
                 policy.prices,
                 kept_bytes=0.0,
-                wal_bytes_a_day=found["wal_fpi_bytes"] / updates * per_s * DAY_S if updates else 0,
+                wal_bytes_a_day=found.wal_fpi_bytes / updates * per_s * DAY_S if updates else 0,
                 pages_written_a_day=written / updates * per_s * DAY_S if updates else 0,
                 pages_read_a_day=0.0,
             )

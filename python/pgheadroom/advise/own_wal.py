@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pgheadroom.advise.runs import OWN_WAL, PlayedPiece
-from pgheadroom.outcome import Value, outcome_of
+from pgheadroom.advise.runs import PlayedPiece
+from pgheadroom.outcome import Value
 from pgheadroom.predict.spread import OfSamples, spread
 from pgheadroom.types import PgVersion
 
@@ -26,10 +26,10 @@ def own_wal(
         share: Of the table's rows that each run has.
     """
     figures = [run.figures(first, last) for run in runs]
-    if not all(found["n_tup_upd"] for found in figures):
+    if not all(found.n_tup_upd for found in figures):
         return None
     wholes = [
-        replace(outcome_of(found), wal_bytes_per_update=found[OWN_WAL] / found["n_tup_upd"])
+        replace(found.outcome(), wal_bytes_per_update=found.wal_update_bytes / found.n_tup_upd)
         for found in figures
     ]
     major = PgVersion.parse(runs[0].piece.version).major

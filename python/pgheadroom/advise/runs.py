@@ -15,22 +15,18 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Executor, ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pgheadroom import _core
 from pgheadroom.advise.scenario import Scenario, longer
 from pgheadroom.dataclass import dataclass
-from pgheadroom.outcome import SUMMED, Outcome, outcome_of, with_quotients
+from pgheadroom.outcome import SUMMED, Outcome, of_sums
 from pgheadroom.predict.memory import check_memory
 from pgheadroom.profile import to_json
 from pgheadroom.schedule import run_pieces
 
 _SIZES = ("heap_pages", "index_pages")
-OWN_WAL = "wal_update_bytes"
-"""What the statements that update rows have logged, images apart."""
-
-OLD_PAGES = ("old_page_upd", "old_page_hot_upd")
-"""Updates of versions on pages that were there when the fillfactor was set, and the HOT ones."""
+_COLUMNS = (*SUMMED, "wal_update_bytes", "old_page_upd", "old_page_hot_upd")
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -53,6 +49,43 @@ class ScenarioPiece:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PieceFigures:
+    """
+    Sums over some windows of one run, sizes at their end; of the sample, not of the whole.
+
+    Names are those of an outcome, and further ones: `wal_update_bytes` is what the statements that
+    update rows have logged, images apart; `old_page_upd` are updates of versions on pages that
+    were there when the fillfactor was set, `old_page_hot_upd` the HOT ones of them; `vacuum_pages`
+    are those that vacuums looked at.
+    """
+
+    n_tup_ins: float
+    n_tup_upd: float
+    n_tup_del: float
+    n_tup_hot_upd: float
+    n_tup_newpage_upd: float
+    heap_pages: float
+    index_pages: float
+    wal_records: float
+    wal_bytes: float
+    wal_fpi_bytes: float
+    wal_fpi: float
+    pages_modified: float
+    wal_update_bytes: float
+    old_page_upd: float
+    old_page_hot_upd: float
+    vacuum_pages: int
+
+    def outcome(self) -> Outcome:
+        """Those that a prediction has, with their quotients."""
+        return of_sums({key: getattr(self, key) for key in SUMMED})
+
+    def blown_up(self, share: float) -> Outcome:
+        """The same of the whole table, of which so much was played."""
+        return of_sums({key: getattr(self, key) / share for key in SUMMED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlayedPiece:
     """
     The figures of one run.
@@ -70,9 +103,9 @@ class PlayedPiece:
     simulated: _core.Simulated
     cpu_s: float
 
-    def figures(self, first: int | None = None, last: int | None = None) -> dict[str, Any]:
+    def figures(self, first: int | None = None, last: int | None = None) -> PieceFigures:
         """
-        Sums and quotients over some windows, sizes at their end; of the sample, not of the whole.
+        What it did in some windows.
 
         Over the steady state sizes are those at the moment that the scenario names.
 
@@ -83,17 +116,15 @@ class PlayedPiece:
         first = self.piece.scenario.steady_from if first is None else first
         sized = self.piece.scenario.sized_at if last is None else last
         last = self.piece.scenario.windows if last is None else last
-        sums: dict[str, float | None] = {}
-        for name in (*SUMMED, OWN_WAL, *OLD_PAGES):
+        sums: dict[str, float] = {}
+        for name in _COLUMNS:
             values = self.columns[name]
             sums[name] = values[sized - 1] if name in _SIZES else math.fsum(values[first:last])
-        found = with_quotients(sums)
-        found["vacuum_pages"] = sum(self.vacuum_pages[first:last])
-        return found
+        return PieceFigures(**sums, vacuum_pages=sum(self.vacuum_pages[first:last]))
 
     def outcome(self, first: int | None = None, last: int | None = None) -> Outcome:
         """The same of those figures that a prediction has, of the one table."""
-        return outcome_of(self.figures(first, last))
+        return self.figures(first, last).outcome()
 
 
 class Runner:
@@ -257,7 +288,7 @@ def _play(piece: ScenarioPiece, progress: _core.Progress | None) -> PlayedPiece:
         name: tuple(cumulative[name])
         if name in _SIZES or name == "pages_modified"
         else _steps(cumulative[name])
-        for name in (*SUMMED, OWN_WAL, *OLD_PAGES)
+        for name in _COLUMNS
     }
     vacuum_pages = [0] * scenario.windows
     for kind, _, _, began_s, _, pages in found.happened:

@@ -65,12 +65,12 @@ class KnobTrial:
         first = self.first if first is None else first
         last = self.last if last is None else last
         found = [run.figures(first, last) for run in self.played]
-        updates = math.fsum(run["n_tup_upd"] for run in found)
+        updates = math.fsum(run.n_tup_upd for run in found)
         if not updates:
             return 0.0, 0.0
         return (
-            math.fsum(run["n_tup_hot_upd"] for run in found) / updates,
-            math.fsum(run["n_tup_newpage_upd"] for run in found) / updates,
+            math.fsum(run.n_tup_hot_upd for run in found) / updates,
+            math.fsum(run.n_tup_newpage_upd for run in found) / updates,
         )
 
     def distance(self, observed: Observed, place: int | None = None) -> float:
@@ -108,7 +108,7 @@ def twins_of(best: KnobTrial) -> Twins:
     asked = scenario.updates_per_row * scenario.table.rows
     done = math.fsum(sum(run.columns["n_tup_upd"]) for run in runs) / len(runs)
     steady = 1 - scenario.steady_from / scenario.windows
-    last = math.fsum(run.figures()["n_tup_upd"] for run in runs) / len(runs)
+    last = math.fsum(run.figures().n_tup_upd for run in runs) / len(runs)
     return Twins(
         wal_bytes_per_update=own_wal(runs, best.first, best.last, share=scenario.share),
         heap_bytes=pages * PAGE_BYTES / scenario.share,

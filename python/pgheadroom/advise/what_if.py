@@ -15,12 +15,12 @@ from dataclasses import replace
 
 from pgheadroom.advise.calibrate import Fitted, calibrate
 from pgheadroom.advise.decide import not_repeated
-from pgheadroom.advise.runs import PlayedPiece, Runner
+from pgheadroom.advise.runs import Runner
 from pgheadroom.advise.scenario import SAMPLE_PAGES, Scenario
 from pgheadroom.advise.settling import LongRun, long_runs
 from pgheadroom.advise.shares import observed_shares
 from pgheadroom.errors import ParameterError, TwinError
-from pgheadroom.outcome import SUMMED, Outcome, outcome_of, with_quotients
+from pgheadroom.outcome import Outcome
 from pgheadroom.predict import Prediction, minor_version
 from pgheadroom.predict.spread import OfSamples, spread
 from pgheadroom.predict.values import PredictedCell, answer_by
@@ -184,7 +184,7 @@ def _outcome(
     if not long_run.is_settled:
         told[fillfactor] = long_run
     name = scenario.table.name
-    figures = [_whole(run, scenario.share) for run in long_run.runs]
+    figures = [run.figures().blown_up(scenario.share) for run in long_run.runs]
     outcome = spread(
         [replace(one, by_table={name: one}) for one in figures],
         clients=1,
@@ -193,13 +193,6 @@ def _outcome(
         by_clock=True,
     )
     return outcome
-
-
-def _whole(run: PlayedPiece, share: float) -> Outcome:
-    found = run.figures()
-    return outcome_of(
-        with_quotients({key: None if found[key] is None else found[key] / share for key in SUMMED})
-    )
 
 
 def _said(unsettled: Mapping[int, LongRun]) -> Assumed:

@@ -11,19 +11,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom import outcome
+from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError, TwinError
+from pgheadroom.forms import write
 from pgheadroom.lab.design import Measure
 from pgheadroom.outcome import Outcome, Value
-from pgheadroom.profile import Profile, parse_profile
+from pgheadroom.profile.model import ProfileFile
+from pgheadroom.profile.reading import checked_profile
 from pgheadroom.stats import median
 from pgheadroom.types import Interval, PgVersion
 
 if TYPE_CHECKING:
+    from pgheadroom.predict import Cell
     from pgheadroom.predict.twin import Simulation
 
 FIRST_MAJOR, LAST_MAJOR = 15, 19
@@ -41,9 +45,6 @@ CATALOG_BYTES = 15_458
 What the first session after a checkpoint logs of catalog pages where hints are logged: counted by
 pg_waldump on 18.4, once a window of pgbench: pg_statistic (4), pg_attribute and pg_constraint.
 """
-
-Data = dict[str, Any]
-"""A profile as data, as TOML or JSON would give it; the seed is filled in here."""
 
 
 def measures_of(measures: Iterable[Measure], names: Sequence[str]) -> tuple[Measure, ...]:
@@ -105,13 +106,13 @@ def why_not(version: PgVersion, *, rows: int) -> str | None:
 
 
 def runs_of(
-    data: Data, version: PgVersion, seeds: Sequence[int], *, random_seed: bool = False
+    profile: ProfileFile, version: PgVersion, seeds: Sequence[int], *, random_seed: bool = False
 ) -> list[Simulation]:
     """
     What repetitions with these seeds give: a run for each where that is exact, else one for all.
 
     Args:
-        data: The profile of a trial, without a seed.
+        profile: Of a trial; its seed is filled in here.
         version: The server's.
         seeds: pgbench's, one a repetition.
         random_seed: Whether the trial draws other numbers than a profile's run of its seed.
@@ -119,56 +120,73 @@ def runs_of(
     Returns:
         Nothing where the twin cannot play the profile, or its tables are too large.
     """
-    text = json.dumps(data, sort_keys=True)
+    trial = _Trial.of(profile, version)
     try:
-        if data["run"]["clients"] == 1 and not random_seed:
-            return [_exact(text, str(version), seed) for seed in seeds]
-        return [_drawn(text, str(version), tuple(seeds[:RUNS]), 0)]
+        if profile.run.clients == 1 and not random_seed:
+            return [_exact(trial, seed) for seed in seeds]
+        return [_drawn(trial, tuple(seeds[:RUNS]), 0)]
     except (TwinError, InputError):
         return []
 
 
-def windows_of(data: Data, version: PgVersion, windows: int) -> Simulation | None:
+def windows_of(profile: ProfileFile, version: PgVersion, windows: int) -> Simulation | None:
     """
     The same over windows of equal length, with any seeds; None where the twin cannot play it.
     """
-    text = json.dumps(data, sort_keys=True)
     try:
-        return _drawn(text, str(version), tuple(range(1, RUNS + 1)), windows)
+        return _drawn(_Trial.of(profile, version), tuple(range(1, RUNS + 1)), windows)
     except (TwinError, InputError):
         return None
 
 
-@lru_cache(maxsize=512)
-def _exact(text: str, version: str, seed: int) -> Simulation:
-    from pgheadroom.predict import Cell, RunPlan, predict_cells  # noqa: PLC0415 - slow
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Trial:
+    """What is played; two are one whose profiles say the same."""
 
-    profile = _profile(text, seed)
-    cell = Cell(fillfactor=0, profile=profile)
-    return predict_cells(RunPlan(cells=[cell], version=PgVersion.parse(version), seeds=RUNS))[0]
+    said: str
+    version: PgVersion
+    profile: ProfileFile = field(compare=False)
+
+    @classmethod
+    def of(cls, profile: ProfileFile, version: PgVersion) -> _Trial:
+        said = json.dumps(write(profile, nulls=False), sort_keys=True)
+        return cls(said=said, version=version, profile=profile)
+
+    def cell(self, seed: int) -> Cell:
+        """
+        What the twin plays of it.
+
+        Raises:
+            InputError: It is no profile.
+        """
+        from pgheadroom.predict import Cell  # noqa: PLC0415 - slow
+
+        run = replace(self.profile.run, seed=seed)
+        return Cell(fillfactor=0, profile=checked_profile(replace(self.profile, run=run)))
+
+
+@lru_cache(maxsize=512)
+def _exact(trial: _Trial, seed: int) -> Simulation:
+    from pgheadroom.predict import RunPlan, predict_cells  # noqa: PLC0415 - slow
+
+    return predict_cells(RunPlan(cells=[trial.cell(seed)], version=trial.version, seeds=RUNS))[0]
 
 
 @lru_cache(maxsize=128)
-def _drawn(text: str, version: str, seeds: tuple[int, ...], windows: int) -> Simulation:
-    from pgheadroom.predict import Cell, RunPlan, predict_cells  # noqa: PLC0415 - slow
+def _drawn(trial: _Trial, seeds: tuple[int, ...], windows: int) -> Simulation:
+    from pgheadroom.predict import RunPlan, predict_cells  # noqa: PLC0415 - slow
     from pgheadroom.predict.clock import clock_of  # noqa: PLC0415 - slow
 
-    cell = Cell(fillfactor=0, profile=_profile(text, seeds[0]))
+    cell = trial.cell(seeds[0])
     plan = RunPlan(
         cells=[cell],
-        version=PgVersion.parse(version),
+        version=trial.version,
         clock=clock_of(cell.profile, 1000) if windows else None,
         windows=windows,
         seeds=RUNS,
         drawn=seeds,
     )
     return predict_cells(plan)[0]
-
-
-def _profile(text: str, seed: int) -> Profile:
-    data = json.loads(text)
-    data["run"]["seed"] = seed
-    return parse_profile(data)
 
 
 def fill(

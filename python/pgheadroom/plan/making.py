@@ -8,7 +8,6 @@ all settings, and only where it was asked for; what the server has for it is off
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pgheadroom
 from pgheadroom.advise.advice import Advice
@@ -22,8 +21,9 @@ from pgheadroom.plan.rewrites import usable_rewrites
 from pgheadroom.plan.statements import check_rewrite, name_of, one_line, tool_of
 from pgheadroom.plan.steps import make_step
 from pgheadroom.plan.values import Forecast, Plan, Step, Target, Tool, now_text
-from pgheadroom.profile import Profile, to_json
+from pgheadroom.profile import Profile
 from pgheadroom.profile.tables import TableProfile
+from pgheadroom.profile.within import ProfileWithin
 
 
 def make_plan(advice: Advice, profile: Profile, *, rewrite: str = "none") -> Plan:
@@ -84,6 +84,7 @@ class _Maker:
         observed = self._profile.server.observed
         assert observed is not None, "checked by the caller"
         steps = [*self._settings, *self._rewrites]
+        simulated = self._simulated()
         return Plan(
             tool_version=pgheadroom.__version__,
             created_at=now_text(),
@@ -95,11 +96,11 @@ class _Maker:
             offers=tuple(self._offers),
             kept=tuple(self._kept),
             notes=tuple(self._notes),
-            profile=self._simulated(),
+            profile=None if simulated is None else ProfileWithin.of(simulated),
         )
 
-    def _simulated(self) -> dict[str, Any] | None:
-        """The profile of the tables that have a forecast by the twin, as its file has it."""
+    def _simulated(self) -> Profile | None:
+        """The profile of the tables that have a forecast by the twin."""
         names = {
             advice.table
             for advice in self._advice.tables
@@ -107,11 +108,16 @@ class _Maker:
         }
         workload = self._profile.workload
         operations = tuple(o for o in workload.operations if o.table in names)
-        tables = tuple(t for t in self._profile.tables if t.name in names)
+        with_parents: set[str] = set()
+        while names - with_parents:
+            with_parents |= names
+            children = (t for t in self._profile.tables if t.name in names)
+            names = {key.references for table in children for key in table.foreign_keys}
+        tables = tuple(t for t in self._profile.tables if t.name in with_parents)
         if not tables or not operations:
             return None
         workload = replace(workload, operations=operations)
-        return to_json(replace(self._profile, tables=tables, workload=workload))
+        return replace(self._profile, tables=tables, workload=workload)
 
     def _add(self, advice: TableAdvice) -> None:
         if advice.verdict == "ABSTAIN" or advice.advised_fillfactor is None:

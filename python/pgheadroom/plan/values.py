@@ -18,6 +18,7 @@ from pgheadroom.advise.knobs import Fit
 from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import Filed, in_file, read, unframed
 from pgheadroom.plan.measured import MeasuredInterval
+from pgheadroom.profile.within import StoredProfile
 from pgheadroom.quoting import shown_relation
 from pgheadroom.types import Interval, PgVersion
 
@@ -253,8 +254,8 @@ class Plan(Filed):
         offers: Rewrites that the server has and that are not part of the plan.
         kept: Forecasts of tables that stay as they are.
         notes: What else is to be known: findings that go before, tables left out and why.
-        profile: What was observed of the tables that were simulated, as a profile has it, from
-            which `verify` foresees again what has become of a table that grows; None without one.
+        profile: Of the tables that were simulated, from which `verify` foresees again what has
+            become of a table that grows; None without one.
     """
 
     KIND = "plan"
@@ -271,7 +272,7 @@ class Plan(Filed):
     offers: tuple[Step, ...]
     kept: tuple[Forecast, ...]
     notes: tuple[str, ...]
-    profile: Mapping[str, Any] | None = None
+    profile: StoredProfile | None = None
 
     @property
     def forecasts(self) -> tuple[Forecast, ...]:

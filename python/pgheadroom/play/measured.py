@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from pgheadroom import quoting
 from pgheadroom.dataclass import dataclass
-from pgheadroom.outcome import COUNTERS, put_together
+from pgheadroom.outcome import COUNTERS, Outcome, put_together
 from pgheadroom.play.waldump import WalSums, WindowWal
 
 if TYPE_CHECKING:
     import psycopg
-
-Measured = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,18 +110,15 @@ def measured(
     after: Mapping[str, tuple[int | None, ...]],
     sizes: Mapping[str, tuple[int, int, int]],
     wal: WindowWal,
-) -> Measured:
+) -> Outcome:
     """
-    The `measured` object of a proof.
+    What is measured, as a proof has it.
 
     Args:
         before: Counters of each table when the window began.
         after: Counters at its end.
         sizes: Pages at its end.
         wal: Its WAL.
-
-    Returns:
-        The keys of a proof for all tables together, and `by_table`.
     """
     by_table: dict[str, dict[str, int | None]] = {}
     for name, start in before.items():

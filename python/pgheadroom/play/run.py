@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 from pgheadroom import quoting
 from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError, LabError, MeasurementInvalid
+from pgheadroom.outcome import Outcome, mid
 from pgheadroom.play.course import Course, course
 from pgheadroom.play.deadlocks import Deadlocks
 from pgheadroom.play.events import Event, place_events, read_events
 from pgheadroom.play.load import load
 from pgheadroom.play.measured import (
-    Measured,
     measured,
     read_counters,
     read_relations,
@@ -64,7 +64,7 @@ class Played:
     """
     What a server did with a profile.
 
-    `measured` has the keys of a proof; `duration_s` is the clients' time; `events` are the
+    `measured` is what a proof has of it; `duration_s` is the clients' time; `events` are the
     checkpoints and autovacuums inside the window; `checks` are figures of other counters of the
     same window, for whoever doubts. `by_record` is the WAL of the tables and their transactions by
     record type: records, bytes, bytes of images. `places`, if asked for, is where everything lies.
@@ -73,7 +73,7 @@ class Played:
     """
 
     server: PgVersion
-    measured: Measured
+    measured: Outcome
     assumed: Assumed
     duration_s: float
     transactions: int
@@ -197,10 +197,10 @@ class _Play:
         counted = end.wal_records - start.wal_records
         result = measured(before, after, sizes, wal)
         # An autovacuum worker counts what it has written when it ends, which may be later.
-        if result["wal_records"] > counted and not self.profile.server.autovacuum:
+        if mid(result.wal_records) > counted and not self.profile.server.autovacuum:
             raise MeasurementInvalid(
                 f"pg_stat_wal counts {counted} records in the window, fewer than the "
-                f"{result['wal_records']} found for the profile's tables"
+                f"{result.wal_records} found for the profile's tables"
             )
         return Played(
             server=self.cluster.version,
@@ -228,7 +228,7 @@ class _Play:
             failed_transactions=0 if report is None else report.failed_transactions,
             turns={}
             if report is None or report.failed_transactions
-            else turns_without_row(self.profile, report.script_transactions, result["by_table"]),
+            else turns_without_row(self.profile, report.script_transactions, result.by_table),
         )
 
     def _load(self) -> dict[str, str]:

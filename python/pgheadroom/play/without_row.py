@@ -9,8 +9,8 @@ reads, and of operations that share a counter, nothing is known.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from pgheadroom.outcome import Outcome, mid
 from pgheadroom.profile import Operation, Profile
 
 _COUNTERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -21,7 +21,7 @@ _COUNTERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 
 
 def turns_without_row(
-    profile: Profile, counts: Sequence[int], by_table: Mapping[str, Mapping[str, Any]]
+    profile: Profile, counts: Sequence[int], by_table: Mapping[str, Outcome]
 ) -> dict[str, tuple[int, int]]:
     """
     Turns, and those without a row, of each operation whose counter is its own.
@@ -47,7 +47,7 @@ def turns_without_row(
         if _is_alone(operation, operations):
             counter, _ = _COUNTERS[operation.kind]
             turns = ran[id(operation)]
-            found[str(n)] = (turns, turns - by_table[operation.table][counter])
+            found[str(n)] = (turns, turns - int(mid(by_table[operation.table].value(counter))))
     return found
 
 

@@ -26,7 +26,7 @@ from dataclasses import field, replace
 from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import ParameterError
 from pgheadroom.layout import TableLayout, of_profile
-from pgheadroom.outcome import SUMMED, Outcome, mid, middle, outcome_of, put_together
+from pgheadroom.outcome import SUMMED, Outcome, mid, middle, put_together
 from pgheadroom.predict import pgbench_tables
 from pgheadroom.predict.spread import WHOLE, OfSamples
 from pgheadroom.profile import Operation, Profile, Run, TableProfile, to_json
@@ -136,7 +136,7 @@ class PageSample:
         # Where tables are there whole, all of the whole's transactions have ended.
         share = 1.0 if self.entire else self.share
         records = {key: transactions[key] / share for key in ("wal_records", "wal_bytes")}
-        return outcome_of(put_together(by_table, records))
+        return put_together(by_table, records)
 
 
 def heap_pages(profile: Profile) -> int:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pgheadroom import _core
 from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import Stored
-from pgheadroom.outcome import KEYS, SUMMED, Outcome, Value, middle, outcome_of, put_together
+from pgheadroom.outcome import KEYS, SUMMED, Outcome, Value, middle, put_together
 from pgheadroom.predict.spread import spread
 
 _LEVELS = ("heap_pages", "index_pages")
@@ -156,4 +156,4 @@ def _window(columns: Mapping[str, Any], window: int) -> Outcome:
         "wal_records": over(columns["transaction_records"]),
         "wal_bytes": over(columns["transaction_bytes"]),
     }
-    return outcome_of(put_together(tables, clients))
+    return put_together(tables, clients)

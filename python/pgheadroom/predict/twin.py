@@ -14,7 +14,7 @@ from dataclasses import field, replace
 
 from pgheadroom import _core
 from pgheadroom.dataclass import dataclass
-from pgheadroom.outcome import SUMMED, Outcome, outcome_of, put_together
+from pgheadroom.outcome import SUMMED, Outcome, put_together
 from pgheadroom.predict import failing, machines, without_row
 from pgheadroom.predict.clock import ByItself, by_itself
 from pgheadroom.predict.failing import failed_frac, failed_of
@@ -243,4 +243,4 @@ def whole(run: _core.Simulated) -> Outcome:
         table.name: {key: int(getattr(table, key)) for key in SUMMED} for table in run.tables
     }
     clients = {"wal_records": run.transaction_records, "wal_bytes": run.transaction_bytes}
-    return outcome_of(put_together(tables, clients))
+    return put_together(tables, clients)

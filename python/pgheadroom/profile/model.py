@@ -60,10 +60,10 @@ class Profile(Tabular):
     workload: Workload
     assumed: Assumed = field(default_factory=dict, compare=False)
 
-    def to_json(self) -> dict[str, Any]:
-        """The profile under the file's names; reading it again gives an equal profile."""
+    def in_file(self) -> ProfileFile:
+        """What its file holds."""
         is_own = self.workload.builtin is None
-        file = ProfileFile(
+        return ProfileFile(
             schema_version=SCHEMA_VERSION,
             server=self.server,
             tables=self.tables if is_own else (),
@@ -71,7 +71,10 @@ class Profile(Tabular):
             builtin=self.workload.builtin,
             run=self.workload.run,
         )
-        made: dict[str, Any] = write(file, nulls=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """The profile under the file's names; reading it again gives an equal profile."""
+        made: dict[str, Any] = write(self.in_file(), nulls=False)
         return made
 
     def rows(self) -> list[Row]:

@@ -197,14 +197,14 @@ def _by_page(populations: Sequence[tuple[float, Population]]) -> ByPage:
     old = hot_old = hot_new = 0.0
     for weight, population in populations:
         found = [run.figures() for run in population.runs]
-        updates = math.fsum(one["n_tup_upd"] for one in found)
+        updates = math.fsum(one.n_tup_upd for one in found)
         if not updates:
             continue
-        on_old = math.fsum(one["old_page_upd"] for one in found) / updates
-        hot_there = math.fsum(one["old_page_hot_upd"] for one in found) / updates
+        on_old = math.fsum(one.old_page_upd for one in found) / updates
+        hot_there = math.fsum(one.old_page_hot_upd for one in found) / updates
         old += weight * on_old
         hot_old += weight * hot_there
-        hot_new += weight * (math.fsum(one["n_tup_hot_upd"] for one in found) / updates - hot_there)
+        hot_new += weight * (math.fsum(one.n_tup_hot_upd for one in found) / updates - hot_there)
     old = min(old, 1.0)
     return ByPage(
         old_pages_frac=old,

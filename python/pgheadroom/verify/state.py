@@ -9,13 +9,10 @@ import time
 from typing import Self
 
 from pgheadroom.advise.runs import Runner
-from pgheadroom.errors import InputError
-from pgheadroom.forms import FieldError
 from pgheadroom.plan.measured import MeasuredInterval
 from pgheadroom.plan.record import StepRecord
 from pgheadroom.plan.statements import name_of
 from pgheadroom.plan.values import Forecast, Plan
-from pgheadroom.profile import Profile, parse_profile
 from pgheadroom.profile.observed import TableCounters
 from pgheadroom.profile.tables import TableProfile
 from pgheadroom.progress import Say
@@ -138,23 +135,13 @@ def _totals(found: TableCounters | None) -> tuple[int, int, int] | None:
 
 
 class Foreseer:
-    """
-    Foresees again what a plan's profile lets foresee; a block, which an exception ends early.
-
-    Raises:
-        InputError: The plan's profile is none.
-    """
+    """Foresees again what a plan's profile lets foresee; a block, which an exception ends early."""
 
     def __init__(self, plan: Plan, say: Say) -> None:
         self._plan = plan
         self._say = say
         self._runner = Runner(budget_s=BUDGET_S)
-        self._profile: Profile | None = None
-        if plan.profile is not None:
-            try:
-                self._profile = parse_profile(plan.profile)
-            except FieldError as error:
-                raise InputError(f"plan: profile: {error}") from None
+        self._profile = None if plan.profile is None else plan.profile.profile
 
     def __enter__(self) -> Self:
         self._runner.__enter__()

@@ -13,7 +13,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from pgheadroom.lab.base.accounts_trial import ROWS_PER_SCALE, TABLE
-from pgheadroom.lab.predicted import Data
+from pgheadroom.profile.change import Change
+from pgheadroom.profile.model import SCHEMA_VERSION, ProfileFile, ServerSettings
+from pgheadroom.profile.tables import ColumnProfile, IndexProfile, TableProfile, Values
+from pgheadroom.profile.workload import Operation, Pick, Run
 
 DELTA_SPAN = 5000
 """The script's `random(-5000, 5000)`."""
@@ -21,30 +24,38 @@ DELTA_SPAN = 5000
 _DRAWS = 20_000
 """Updates that are drawn for each window: the mean is off by about a hundredth of a byte."""
 
-_COLUMNS = {"aid": "int4", "bid": "int4", "abalance": "int4", "filler": "bpchar(84)"}
+_COLUMNS = (
+    ColumnProfile(name="aid", type="int4", values=Values(kind="serial")),
+    ColumnProfile(name="bid", type="int4"),
+    ColumnProfile(name="abalance", type="int4"),
+    ColumnProfile(name="filler", type="bpchar(84)"),
+)
+_UPDATE = Operation(
+    table=TABLE,
+    kind="update",
+    sets=(Change(column="abalance"),),
+    pick=Pick(distribution="uniform"),
+)
 
 
-def accounts_update(scale: int, fillfactor: int) -> Data:
-    """`pgbench_accounts` and the script as parts of a profile."""
-    return {
-        "table": [
-            {
-                "name": TABLE,
-                "rows": scale * ROWS_PER_SCALE,
-                "fillfactor": fillfactor,
-                "columns": [{"name": name, "type": type_} for name, type_ in _COLUMNS.items()],
-                "indexes": [{"name": "pkey", "columns": ["aid"], "unique": True}],
-            }
-        ],
-        "operation": [
-            {
-                "table": TABLE,
-                "kind": "update",
-                "sets": ["abalance"],
-                "pick": {"distribution": "uniform"},
-            }
-        ],
-    }
+def accounts_update(
+    scale: int, fillfactor: int, run: Run, *, server: ServerSettings
+) -> ProfileFile:
+    """`pgbench_accounts` and the script as a profile."""
+    table = TableProfile(
+        name=TABLE,
+        rows=scale * ROWS_PER_SCALE,
+        fillfactor=fillfactor,
+        columns=_COLUMNS,
+        indexes=(IndexProfile(name="pkey", columns=("aid",), unique=True),),
+    )
+    return ProfileFile(
+        schema_version=SCHEMA_VERSION,
+        server=server,
+        tables=(table,),
+        operations=(_UPDATE,),
+        run=run,
+    )
 
 
 @lru_cache(maxsize=64)

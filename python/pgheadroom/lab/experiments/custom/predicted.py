@@ -18,8 +18,8 @@ from pgheadroom.lab.design import Cell, Request, Value
 from pgheadroom.lab.experiments.custom.load import ReadyWorkload, with_reloptions, work_of
 from pgheadroom.lab.record import TrialSample
 from pgheadroom.outcome import Value as Figure
-from pgheadroom.profile import Profile, to_json
-from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR
+from pgheadroom.profile import Profile, Run
+from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR, ProfileFile
 from pgheadroom.servers import is_connection
 from pgheadroom.types import PgVersion
 
@@ -58,12 +58,12 @@ def fill(
         runs: list[Simulation] = []
         try:
             there = _version_of(levels, mine, version)
-            data = _played(request, work, levels, there)
+            profile = _played(request, work, levels, there)
             seeds = [driver.seed_of(request, sample) for sample in mine]
-            runs = predicted.runs_of(data, there, seeds)
+            runs = predicted.runs_of(profile, there, seeds)
             if not runs:
                 reasons.append("the twin cannot play this profile")
-            predicted.fill(cell, runs, _figures(data, there))
+            predicted.fill(cell, runs, _figures(profile, there))
         except _NotPredictedError as error:
             reasons.append(str(error))
             predicted.fill(cell, [], dict.fromkeys(PREDICTED, _nothing))
@@ -89,10 +89,8 @@ def _version_of(cell: Cell, samples: Sequence[TrialSample], version: PgVersion) 
     raise _NotPredictedError(f"which version server={cell['server']} was is not in the record")
 
 
-def _played(
-    request: Request, work: ReadyWorkload, cell: Cell, version: PgVersion
-) -> predicted.Data:
-    """The profile of a cell as data, without its seed."""
+def _played(request: Request, work: ReadyWorkload, cell: Cell, version: PgVersion) -> ProfileFile:
+    """The profile of a cell, without its seed."""
     from pgheadroom.predict.cells import loaded_rows  # noqa: PLC0415 - slow
 
     profile = work.profile
@@ -107,11 +105,10 @@ def _played(
     why_not = predicted.why_not(version, rows=loaded_rows(profile))
     if why_not is not None:
         raise _NotPredictedError(why_not)
-    data = dict(to_json(_with_fillfactors(profile, cell)))
-    data["server"] = {**data["server"], "version": str(version), **_settings(cell)}
-    data["server"].pop("data_checksums", None)  # as initdb sets them
-    run = {"operations": work.transactions, "clients": work.clients}
-    return {**data, "run": run}
+    # Checksums as initdb sets them.
+    server = replace(server, version=str(version), data_checksums=None, **_settings(cell))
+    run = Run(operations=work.transactions, clients=work.clients)
+    return replace(_with_fillfactors(profile, cell).in_file(), server=server, run=run)
 
 
 def _with_fillfactors(profile: Profile, cell: Cell) -> Profile:
@@ -152,17 +149,13 @@ def _settings(cell: Cell) -> dict[str, Any]:
     return found
 
 
-def _figures(data: predicted.Data, version: PgVersion) -> dict[str, Callable[[Simulation], Figure]]:
+def _figures(profile: ProfileFile, version: PgVersion) -> dict[str, Callable[[Simulation], Figure]]:
     """How each measure follows from a run."""
-    server = data["server"]
-    logs_hints = server["full_page_writes"] and (
-        version.major >= CHECKSUMS_FROM_MAJOR or bool(server.get("wal_log_hints"))
+    server = profile.server
+    logs_hints = server.full_page_writes and (
+        version.major >= CHECKSUMS_FROM_MAJOR or server.wal_log_hints
     )
-    has_brin = any(
-        index.get("method", "btree") != "btree"
-        for table in data.get("table", ())
-        for index in table.get("indexes", ())
-    )
+    has_brin = any(index.method != "btree" for table in profile.tables for index in table.indexes)
 
     def per_transaction(key: str, of_catalogs: float) -> Callable[[Simulation], Figure]:
         def figure(run: Simulation) -> Figure:

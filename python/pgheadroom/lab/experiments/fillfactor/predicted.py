@@ -11,7 +11,7 @@ part of a minute.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from pgheadroom.lab import driver, predicted
 from pgheadroom.lab.base import accounts_predicted as accounts
@@ -19,7 +19,13 @@ from pgheadroom.lab.base import accounts_trial as trial
 from pgheadroom.lab.design import Cell, Request
 from pgheadroom.lab.record import TrialSample
 from pgheadroom.outcome import Value, shifted
-from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR
+from pgheadroom.profile.model import (
+    CHECKSUMS_FROM_MAJOR,
+    SCHEMA_VERSION,
+    ProfileFile,
+    ServerSettings,
+)
+from pgheadroom.profile.workload import Builtin, PgbenchBuiltin, Run
 from pgheadroom.types import PgVersion
 
 if TYPE_CHECKING:
@@ -114,23 +120,17 @@ def _why_not(request: Request, version: PgVersion, cell: Cell) -> str | None:
     return predicted.why_not(version, rows=request.scale * trial.ROWS_PER_SCALE)
 
 
-def profile_of(request: Request, version: PgVersion, fillfactor: int) -> predicted.Data:
+def profile_of(request: Request, version: PgVersion, fillfactor: int) -> ProfileFile:
     """A trial as a profile, without its seed; shared_buffers are the profile's default."""
     script = str(request.options["script"])
-    data: predicted.Data = {
-        "schema_version": 1,
-        "server": {"version": str(version), "wal_compression": "pglz"},
-        "run": {
-            "operations": trial.transactions(request),
-            "clients": int(request.options["clients"]),
-        },
-    }
-    if script in trial.BUILTIN_SCRIPTS:
-        tables = ("pgbench_accounts", "pgbench_branches", "pgbench_tellers")
-        data["pgbench"] = {
-            "builtin": script,
-            "scale": request.scale,
-            "fillfactor": dict.fromkeys(tables, fillfactor),
-        }
-        return data
-    return {**data, **accounts.accounts_update(request.scale, fillfactor)}
+    server = ServerSettings(version=str(version), wal_compression="pglz")
+    run = Run(operations=trial.transactions(request), clients=int(request.options["clients"]))
+    if script not in get_args(Builtin):
+        return accounts.accounts_update(request.scale, fillfactor, run, server=server)
+    tables = ("pgbench_accounts", "pgbench_branches", "pgbench_tellers")
+    builtin = PgbenchBuiltin(
+        builtin=cast("Builtin", script),
+        scale=request.scale,
+        fillfactor=dict.fromkeys(tables, fillfactor),
+    )
+    return ProfileFile(schema_version=SCHEMA_VERSION, server=server, builtin=builtin, run=run)

@@ -34,6 +34,8 @@ from pgheadroom.lab.predicted import measures_of
 from pgheadroom.lab.reading import Result
 from pgheadroom.lab.record import TrialSample
 from pgheadroom.outcome import shifted
+from pgheadroom.profile.model import ProfileFile, ServerSettings
+from pgheadroom.profile.workload import Run, Snapshot
 from pgheadroom.types import PgVersion
 
 _MEASURED = (
@@ -242,24 +244,20 @@ def _predict(request: Request, version: PgVersion, cells: list[dict[str, Any]]) 
     return why_not
 
 
-def _profile(request: Request, version: PgVersion, cell: dict[str, Any]) -> predicted.Data:
+def _profile(request: Request, version: PgVersion, cell: dict[str, Any]) -> ProfileFile:
     """All windows of a trial as one run."""
     windows = max(int(level) for level in request.levels["window"])
-    run: dict[str, Any] = {
-        "operations": windows * accounts.updates(_own(request)),
-        "clients": 1,
-    }
+    run = Run(operations=windows * accounts.updates(_own(request)))
     opens, closes = int(request.options["open"]), int(request.options["close"])
     if cell["snapshot"] == "held" and opens <= windows:
         ends = min(closes, windows + 1)
         start, length = (opens - 1) / windows, (ends - opens) / windows
-        run["snapshot"] = [{"start_frac": start, "length_frac": min(length, 1 - start)}]
-    return {
-        "schema_version": 1,
-        "server": {"version": str(version)},
-        "run": run,
-        **accounts_predicted.accounts_update(request.scale, int(cell["fillfactor"])),
-    }
+        held = Snapshot(start_frac=start, length_frac=min(length, 1 - start))
+        run = replace(run, snapshots=(held,))
+    server = ServerSettings(version=str(version))
+    return accounts_predicted.accounts_update(
+        request.scale, int(cell["fillfactor"]), run, server=server
+    )
 
 
 def _findings(request: Request, cells: Sequence[dict[str, Any]]) -> list[str]:

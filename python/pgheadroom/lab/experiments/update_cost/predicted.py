@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -27,7 +28,15 @@ from pgheadroom.lab import driver, predicted
 from pgheadroom.lab.design import Cell, Request, Trial
 from pgheadroom.lab.record import TrialSample
 from pgheadroom.outcome import Outcome, Value, shifted
-from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR
+from pgheadroom.profile.change import Change
+from pgheadroom.profile.model import (
+    CHECKSUMS_FROM_MAJOR,
+    SCHEMA_VERSION,
+    ProfileFile,
+    ServerSettings,
+)
+from pgheadroom.profile.tables import ColumnProfile, IndexProfile, TableProfile, Values
+from pgheadroom.profile.workload import Operation, Pick, Run
 from pgheadroom.servers import is_connection
 from pgheadroom.types import PgVersion
 
@@ -124,8 +133,8 @@ def _counts(request: Request, version: PgVersion, cell: Cell) -> _Counts | None:
     images = cell.get("full_page_writes", "off") == "on"
     whole = images or cell.get("indexed_column", "none") != "none"
     played = rows if whole else ROWS_PER_SCALE
-    data = _profile(version, cell, played)
-    runs = predicted.runs_of(data, version, [1])
+    profile = profile_of(version, cell, played)
+    runs = predicted.runs_of(profile, version, [1])
     if not runs:
         return None
     part = runs[0].outcome.by_table[TABLE]
@@ -134,8 +143,8 @@ def _counts(request: Request, version: PgVersion, cell: Cell) -> _Counts | None:
     named = part
     if version.major < CHECKSUMS_FROM_MAJOR:
         # Only with checksums do records name the pages of the free space map.
-        data["server"]["data_checksums"] = True
-        (run,) = predicted.runs_of(data, version, [1])
+        checked = replace(profile, server=replace(profile.server, data_checksums=True))
+        (run,) = predicted.runs_of(checked, version, [1])
         named = run.outcome.by_table[TABLE]
     pages = _whole(named.pages_modified)
     if version.minor >= _VM_IS_LOGGED.get(version.major, version.minor + 1):
@@ -208,47 +217,48 @@ def _whole(value: Value) -> int:
     return int(value)
 
 
-def _profile(version: PgVersion, cell: Cell, rows: int) -> predicted.Data:
+def profile_of(version: PgVersion, cell: Cell, rows: int) -> ProfileFile:
     """The statement as single updates by key."""
-    fixed = {"kind": "constant"}
-    indexes = [{"name": "pkey", "columns": ["aid"], "unique": True}]
-    indexes += [
-        {"name": f"aid_{n}", "columns": ["aid"]} for n in range(1, int(cell.get("indexes", 0)) + 1)
-    ]
-    column = cell.get("indexed_column", "none")
+    indexes = [IndexProfile(name="pkey", columns=("aid",), unique=True)]
+    for n in range(1, int(cell.get("indexes", 0)) + 1):
+        indexes.append(IndexProfile(name=f"aid_{n}", columns=("aid",)))
+    column = str(cell.get("indexed_column", "none"))
     if column != "none":
-        indexes.append({"name": "changed", "columns": [column]})
-    return {
-        "schema_version": 1,
-        "server": {
-            "version": str(version),
-            "full_page_writes": cell.get("full_page_writes", "off") == "on",
-            "wal_compression": str(cell.get("wal_compression", "off")),
-        },
-        "table": [
-            {
-                "name": TABLE,
-                "rows": rows,
-                "fillfactor": int(cell["fillfactor"]),
-                "columns": [
-                    {"name": "aid", "type": "int4"},
-                    {"name": "bid", "type": "int4", "values": fixed},
-                    {"name": "filler", "type": f"bpchar({int(cell['filler_length'])})"},
-                    {"name": "abalance", "type": "int4", "values": fixed},
-                ],
-                "indexes": indexes,
-            }
-        ],
-        "operation": [
-            {
-                "table": TABLE,
-                "kind": "update",
-                "sets": ["bid", "abalance"] if cell["update_bid"] else ["abalance"],
-                "pick": {"distribution": "stride", "n": ROWS_PER_UPDATED_ROW},
-            }
-        ],
-        "run": {"operations": rows // ROWS_PER_UPDATED_ROW, "clients": 1},
-    }
+        indexes.append(IndexProfile(name="changed", columns=(column,)))
+    # What no server has is refused with the profile.
+    compression: Any = str(cell.get("wal_compression", "off"))
+    server = ServerSettings(
+        version=str(version),
+        full_page_writes=cell.get("full_page_writes", "off") == "on",
+        wal_compression=compression,
+    )
+    filler = f"bpchar({int(cell['filler_length'])})"
+    table = TableProfile(
+        name=TABLE,
+        rows=rows,
+        fillfactor=int(cell["fillfactor"]),
+        columns=(
+            ColumnProfile(name="aid", type="int4", values=Values(kind="serial")),
+            ColumnProfile(name="bid", type="int4"),
+            ColumnProfile(name="filler", type=filler),
+            ColumnProfile(name="abalance", type="int4"),
+        ),
+        indexes=tuple(indexes),
+    )
+    changed = ("bid", "abalance") if cell["update_bid"] else ("abalance",)
+    update = Operation(
+        table=TABLE,
+        kind="update",
+        sets=tuple(Change(column=name) for name in changed),
+        pick=Pick(distribution="stride", n=ROWS_PER_UPDATED_ROW),
+    )
+    return ProfileFile(
+        schema_version=SCHEMA_VERSION,
+        server=server,
+        tables=(table,),
+        operations=(update,),
+        run=Run(operations=rows // ROWS_PER_UPDATED_ROW),
+    )
 
 
 def setseed_of(request: Request, trial: Trial | TrialSample) -> float:
