@@ -120,6 +120,9 @@ def test_a_prediction_loads_no_experiment(tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(small, encoding="utf-8")
     loaded = _loaded("predict", str(tmp_path / "small.toml"), says="18")
     assert loaded.isdisjoint(("numpy", "psycopg", "pgheadroom.lab.experiments", "altair"))
+    # Its core alone: pydantic and what it made of the profile's declaration took half of the start.
+    assert "pydantic_core" in loaded
+    assert "pydantic" not in loaded
 
 
 def test_a_check_of_a_migration_loads_no_observing(tmp_path: Path) -> None:

@@ -23,8 +23,6 @@ def main() -> None:
     polite = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if polite:
         signal.signal(signal.SIGINT, leave)
-    # Pydantic would look into every package that is installed for a plugin of its own.
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from pgheadroom.cli.app import run_program
 
     try:

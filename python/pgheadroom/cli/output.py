@@ -127,7 +127,7 @@ def progress(label: str) -> Iterator[Callable[[RunState], None]]:
         What to call with each step.
     """
     if sys.stderr.isatty():
-        from pgheadroom.cli.terminal import bar
+        from pgheadroom.cli.progress_bar import bar
 
         with bar(label) as show:
             yield show

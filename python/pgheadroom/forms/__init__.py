@@ -1,7 +1,8 @@
 """
 Frozen values and their form in a file: one declaration reads, refuses, writes and describes it.
 
-A form is a frozen dataclass. pydantic reads its annotations; what is ours is said beside them:
+A form is a frozen dataclass. pydantic's core checks files by its annotations (`declared.py`); what
+is ours is said beside them:
 
     rows: Annotated[int, between(0, 5)]
     snapshots: tuple[Snapshot, ...] = field(default=(), metadata=in_file("snapshot"))
@@ -9,7 +10,7 @@ A form is a frozen dataclass. pydantic reads its annotations; what is ours is sa
 
 Nothing is coerced: a number in quotes is a text, and `true` is no number. What is refused ends in a
 `FieldError` with the path, what was found and what was expected. Values that our own code makes
-are not checked again, and pydantic is loaded with the first file.
+are not checked again, and pydantic's core is loaded with the first file.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-A form read, written and described: pydantic does it as the declaration says, and nothing more.
+A form read, written and described: pydantic's core does it as the declaration says, no more.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pgheadroom.forms.declared import core_schema
 from pgheadroom.forms.filed import Filed
 from pgheadroom.forms.foreign import keepable
 from pgheadroom.forms.kept import reader
@@ -119,10 +120,9 @@ def _tidy(schema: Any) -> Any:
 
 @functools.cache
 def _form(kind: type[Any], nulls: bool, exact: bool = False) -> tuple[Node, SchemaValidator]:
-    from pydantic import TypeAdapter  # noqa: PLC0415 - loaded with the first file
-    from pydantic_core import SchemaValidator  # noqa: PLC0415 - see above
+    from pydantic_core import SchemaValidator  # noqa: PLC0415 - loaded with the first file
 
-    schema = _strict(TypeAdapter(kind).core_schema, nulls, exact)
+    schema = _strict(core_schema(kind), nulls, exact)
     return schema, SchemaValidator(schema)
 
 
@@ -132,9 +132,7 @@ def _strict(node: Any, nulls: bool, exact: bool) -> Any:
 
     pydantic's own means do not suffice: its strict mode refuses lists for tuples, aliases would
     stand in every declaration, and null, exact numbers and unknown fields are not the declaration's
-    but the file's. The core schema is no public interface, so pyproject.toml holds pydantic to the
-    minor version whose schemas these are; tests/unit/test_forms.py lists what they consist of, and
-    fails by name where a newer one makes another thing of a declaration.
+    but the file's.
     """
     if isinstance(node, list):
         return [_strict(item, nulls, exact) for item in node]

@@ -109,10 +109,16 @@ def _stands(value: Kept) -> Mapping[str, Any]:
 
 
 @functools.cache
-def stored_fields(kind: type[Any]) -> tuple[tuple[Field[Any], Stored | None], ...]:
+def stored_fields(kind: Any) -> tuple[tuple[Field[Any], Stored | None], ...]:
     """The fields of a form, each with how it is stored if that is otherwise."""
-    hints = get_type_hints(kind, include_extras=True)
+    hints = hints_of(kind)
     return tuple((item, _stored(hints[item.name])) for item in fields(kind))
+
+
+@functools.cache
+def hints_of(kind: Any) -> Mapping[str, Any]:
+    """The annotations of a form's fields, with what is said beside them."""
+    return get_type_hints(kind, include_extras=True)
 
 
 def _stored(hint: Any) -> Stored | None:
