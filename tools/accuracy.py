@@ -27,6 +27,7 @@ from pgheadroom.errors import TwinError
 from pgheadroom.files import write_atomically
 from pgheadroom.forms import read, unframed
 from pgheadroom.outcome import SHARES, middle
+from pgheadroom.predict.fillfactors import fillfactor_label
 from pgheadroom.profile import read_profile
 from pgheadroom.prove import Proof, ProofCell, prove
 from pgheadroom.report import charts
@@ -293,7 +294,7 @@ def _misses(played: Mapping[tuple[str, str], Proof]) -> list[str]:
                     used[reason.name] = reason.text
                 why = UNEXPLAINED if reason is None else reason.name
                 rows.append(
-                    f"| {name} | {server} | {proof_words.fillfactor_label(cell.fillfactor)} "
+                    f"| {name} | {server} | {fillfactor_label(cell.fillfactor)} "
                     f"| {figure.table or 'all tables'} | {figure.key} "
                     f"| {column.write(figure.predicted)} | {column.write(figure.measured)} "
                     f"| {proof_words.error_text(figure.key, figure.error)} | {why} |"

@@ -73,8 +73,8 @@ def measure(folder: Path, waldump: Path, rounds: int) -> None:
     position = f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
     records, length, _, images = first.total
     print(f"{records:,} records, {length:,} bytes, of it images {images:,}; from {start}")
-    command = [waldump, "-p", folder, "-s", position, "--stats=record"]
-    whole = [sys.executable, "-m", "pgheadroom", "wal", "stats", folder, "--allow-gaps"]
+    command = [str(waldump), "-p", str(folder), "-s", position, "--stats=record"]
+    whole = [sys.executable, "-m", "pgheadroom", "wal", "stats", str(folder), "--allow-gaps"]
     arms: dict[str, tuple[int, Callable[[], object]]] = {
         "pg_waldump": (1, lambda: subprocess.run(command, check=False, capture_output=True)),
         "one thread": (1, lambda: _core.wal_sums([folder], threads=1)),

@@ -96,7 +96,7 @@ def played(
                 connection.execute(b"CHECKPOINT")
                 asked = "SELECT redo_lsn::text, current_setting('data_checksums') "
                 row = connection.execute((asked + "FROM pg_control_checkpoint()").encode())
-                begin, checksums = row.fetchone() or ("", "")
+                begin, verified = row.fetchone() or ("", "")
             run = ["-n", "-c", "1", "-t", str(transactions), "--random-seed=7"]
             host.run([pgbench, *run], env=environment)
             with cluster.connect() as connection:
@@ -107,7 +107,7 @@ def played(
                 shutil.copy(path, folder)
         grid = Grid(timeouts_s=(3600.0,), sizes_bytes=[size * MIB for size in SIZES_MIB])
         curve = wal_what_if(folder, begin=begin, end=end, grid=grid, images_most=1)
-        return Log(size_mib, curve, checksums == "on")
+        return Log(size_mib, curve, verified == "on")
     finally:
         shutil.rmtree(folder)
 

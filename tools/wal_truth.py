@@ -32,6 +32,7 @@ from pgheadroom.lab.experiments.tprocc.load import load
 from pgheadroom.lab.experiments.tprocc.run import MIX
 from pgheadroom.servers import Cluster, Host, ServerPrograms, at_hand, find_client, find_programs
 from pgheadroom.wal import Names, WalStats, inspecting, names_of_server, read_wal
+from pgheadroom.wal.reading import parsed_position
 from pgheadroom.wal.values import RelationWal
 
 if TYPE_CHECKING:
@@ -306,9 +307,7 @@ def _inspected(connection: psycopg.Connection[Any], names: Names) -> WalStats | 
         return None
     connection.execute("CREATE EXTENSION pg_walinspect")
     connection.execute("CHECKPOINT")
-    flushed = inspecting.parsed_position(
-        str(_value(connection, "SELECT pg_current_wal_flush_lsn()::text"))
-    )
+    flushed = parsed_position(str(_value(connection, "SELECT pg_current_wal_flush_lsn()::text")))
     schema = inspecting.schema_of(connection)
     assert flushed is not None
     assert schema is not None
@@ -319,7 +318,7 @@ def _inspected(connection: psycopg.Connection[Any], names: Names) -> WalStats | 
         begin=flushed - INSPECTED_BYTES,
         seconds=0.0,
         wait=lambda _: True,
-        names=names,
+        names=lambda: names,
     )
 
 

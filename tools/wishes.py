@@ -19,6 +19,7 @@ from typing import Any
 from pgheadroom.errors import HeadroomError
 from pgheadroom.predict import predict
 from pgheadroom.profile import parse_profile
+from pgheadroom.report.proof.words import lines_of
 
 Json = dict[str, Any]
 PAGE = Path(__file__).parent.parent / "docs" / "wishes.md"
@@ -305,7 +306,7 @@ def outcome(data: Json) -> tuple[str, str]:
         prediction = predict(parse_profile(data), server=SERVER)
     except HeadroomError as error:
         return "refused", str(error)
-    assumed = [str(text) for text in prediction.assumed.get("twin.approximations", ())]
+    assumed = [str(line) for line in lines_of(prediction.assumed.get("twin.approximations", ()))]
     if all(cell.predicted.is_exact for cell in prediction.cells) and not assumed:
         return "exact", ""
     return "modelled", "; ".join(assumed) or "an interval"

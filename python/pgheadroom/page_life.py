@@ -19,7 +19,7 @@ PAGE_BYTES = 8192
 HEADER_BYTES = 24  # SizeOfPageHeaderData, src/include/storage/bufpage.h
 _MOST_NAMED = 8  # line pointers named in a sentence before it says how many more; arbitrary
 
-Words = tuple[str, ...]
+EventWords = tuple[str, ...]
 ItemKind = Literal["unused", "redirect", "dead", "normal"]
 
 
@@ -85,7 +85,7 @@ class PageState:
     free_bytes: int
     is_full: bool
     all_visible: bool
-    items: Annotated[tuple[Item, ...], Stored(Words, dump=_texts)]
+    items: Annotated[tuple[Item, ...], Stored(EventWords, dump=_texts)]
     storage: tuple[int, ...] = field(metadata=in_file(only=lambda _: False))
 
 

@@ -20,7 +20,7 @@ from pgheadroom.errors import InputError
 from pgheadroom.forms import Filed, in_file
 from pgheadroom.outcome import KEYS, Outcome
 from pgheadroom.play import Played, play
-from pgheadroom.play.course import Course, farthest_apart
+from pgheadroom.play.course import ClientsCourse, farthest_apart
 from pgheadroom.play.events import Event
 from pgheadroom.predict import Cell, Given, RunPlan, make_cells, predict_cells
 from pgheadroom.predict.fillfactors import Fillfactor, fillfactor_in_row
@@ -285,7 +285,7 @@ def _standing(cell: Cell, run: Played) -> tuple[float, float] | None:
     return run.standing.share, run.standing.transactions
 
 
-def _course(cell: Cell, run: Played) -> Course:
+def _course(cell: Cell, run: Played) -> ClientsCourse:
     return run.course if _times_count(cell.profile) else ()
 
 

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 _TICK_S = 0.2  # short enough for a bar that moves; arbitrary
 
-Piece = TypeVar("Piece")
-Result = TypeVar("Result")
+PieceT = TypeVar("PieceT")
+ResultT = TypeVar("ResultT")
 
 
 class InlineExecutor(Executor):
@@ -32,13 +32,13 @@ class InlineExecutor(Executor):
 
 
 def run_pieces(
-    function: Callable[[Piece], Result],
-    pieces: Iterable[Piece],
+    function: Callable[[PieceT], ResultT],
+    pieces: Iterable[PieceT],
     *,
     executor: Executor | None = None,
     in_flight: int = 1,
     tick: Callable[[], None] | None = None,
-) -> Iterator[tuple[Piece, Result]]:
+) -> Iterator[tuple[PieceT, ResultT]]:
     """
     Run independent pieces and yield each with its result as it finishes.
 
@@ -53,7 +53,7 @@ def run_pieces(
         Exception: Whatever a piece raised; pieces not yet started are then cancelled.
     """
     chosen = executor or InlineExecutor()
-    waiting: dict[Future[Result], Piece] = {}
+    waiting: dict[Future[ResultT], PieceT] = {}
     source = iter(pieces)
     exhausted = False
     try:

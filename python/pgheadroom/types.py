@@ -79,10 +79,13 @@ def _version(text: str) -> PgVersion:
 Version = Annotated[PgVersion, Stored(str, _version, str)]
 """A version that is a part of a file, as text."""
 
-Plain = bool | int | float | str | None
+Span = tuple[float, float]
+"""From and to when something may have happened: two moments, or two shares of a run."""
+
+PlainValue = bool | int | float | str | None
 """What a file has in one place."""
 
-Taken = Plain | tuple[str, ...] | Mapping[str, Plain]
+Taken = PlainValue | tuple[str, ...] | Mapping[str, PlainValue]
 """What stands in the place of something that nobody said: as a file would have it, or in words."""
 
 _TAKEN = Expected("a value, a list of strings, or a table of values", whole=True)

@@ -15,7 +15,7 @@ from pgheadroom.forms import (
     Expected,
     FieldError,
     Kept,
-    Names,
+    NameList,
     Stored,
     Text,
     between,
@@ -68,7 +68,7 @@ class Form:
     width: Annotated[int | Range, Expected("a whole number, or { min, max }")] = 1
     ranges: tuple[Range, ...] = ()
     pair: tuple[int, str] | None = None
-    names: Names = field(default=(), metadata=in_file(unless_empty=True))
+    names: NameList = field(default=(), metadata=in_file(unless_empty=True))
     by_name: Mapping[str, Range] = field(default_factory=dict)
     doubled: Annotated[float, Stored(int, _half, lambda half: round(half * 2))] = 1.0
     rest: Mapping[str, Any] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pgheadroom.lab.design import Cell, Request, parse_settings
+from pgheadroom.lab.design import Request, TrialCell, parse_settings
 from pgheadroom.lab.experiments import get
 from pgheadroom.lab.record import TrialSample
 from pgheadroom.types import PgVersion
@@ -32,7 +32,7 @@ def _request(name: str, *settings: str, scale: int = 1, repetitions: int = 5) ->
 
 
 def _sample(
-    cell: Cell, repetition: int, measures: dict[str, float | None], arm: str = "measured"
+    cell: TrialCell, repetition: int, measures: dict[str, float | None], arm: str = "measured"
 ) -> TrialSample:
     return TrialSample(
         trial=f"{repetition}-{arm}-{cell}",

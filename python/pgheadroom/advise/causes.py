@@ -29,7 +29,7 @@ from pgheadroom.profile import TableProfile
 from pgheadroom.profile.observed_server import ObservedServer
 from pgheadroom.types import Interval
 
-Part = tuple[int, int, int]
+UpdatesRange = tuple[int, int, int]
 """Updates at least, likely and at most."""
 
 
@@ -92,7 +92,7 @@ def _by_the_log(causes: Sequence[Cause], updates: Updates, logged: LogWal) -> tu
     )
 
 
-def _parts(updates: Updates, room: PageRoom, growth: RowGrowth) -> dict[CauseKind, Part]:
+def _parts(updates: Updates, room: PageRoom, growth: RowGrowth) -> dict[CauseKind, UpdatesRange]:
     """Each cause's updates; the likely ones add up to all."""
     cold = updates.count - updates.hot
     indexed, unknown = _indexed(updates, cold)
@@ -112,9 +112,9 @@ def _parts(updates: Updates, room: PageRoom, growth: RowGrowth) -> dict[CauseKin
     }
 
 
-def _indexed(updates: Updates, cold: int) -> tuple[Part, Part]:
+def _indexed(updates: Updates, cold: int) -> tuple[UpdatesRange, UpdatesRange]:
     """Updates that changed an indexed column, and those of which nobody can tell."""
-    nothing: Part = (0, 0, 0)
+    nothing: UpdatesRange = (0, 0, 0)
     _, likely, most = updates.bounds(indexed=True)
     others_least, _, others_most = updates.bounds(indexed=False)
     same_page = updates.same_page_cold
@@ -162,7 +162,7 @@ class _Sizes:
             sizes = sizes or [(1.0, same_page_bytes(table, (), wal_level=wal_level))]
             self._by_kind[indexed] = _mean(sizes) + prune_bytes()
 
-    def of(self, kind: CauseKind, part: Part, updates: Updates) -> Value:
+    def of(self, kind: CauseKind, part: UpdatesRange, updates: Updates) -> Value:
         """Of all updates of a cause."""
         if kind == "hot":
             each = self._by_kind[False if updates.assigning(indexed=False) else None]
@@ -191,7 +191,7 @@ def _mean(weighted: list[tuple[float, Bytes]]) -> Bytes:
     )
 
 
-def _times(part: Part, one: Bytes, other: Bytes) -> Value:
+def _times(part: UpdatesRange, one: Bytes, other: Bytes) -> Value:
     """Updates times bytes each, which are those of the one or the other."""
     low = part[0] * min(one.low, other.low)
     high = part[2] * max(one.high, other.high)

@@ -42,7 +42,7 @@ SUMMARIZING = frozenset({"brin"})
 SUMMARIZING_KEEP_HOT_FROM = 16
 """The first version in which they end no HOT."""
 
-Reads = Literal["key", "INCLUDE", "expression", "predicate", "whole row"]
+ReadAs = Literal["key", "INCLUDE", "expression", "predicate", "whole row"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +82,9 @@ class HotIndex:
             summarizing = self.is_summarizing
         return not summarizing or major < SUMMARIZING_KEEP_HOT_FROM
 
-    def reads(self, column: str) -> Reads | None:
+    def reads(self, column: str) -> ReadAs | None:
         """As what it reads a column; None: it does not."""
-        found: tuple[tuple[Reads, frozenset[str]], ...] = (
+        found: tuple[tuple[ReadAs, frozenset[str]], ...] = (
             ("key", self.keys),
             ("expression", self.expressions),
             ("predicate", self.predicate),
@@ -126,7 +126,7 @@ class Blocker:
 
     index: str
     column: str
-    reads: Reads
+    reads: ReadAs
     assigned: str
 
     def __str__(self) -> str:

@@ -22,7 +22,7 @@ from pgheadroom.dataclass import dataclass
 from pgheadroom.outcome import Value, as_interval, ends, mid
 from pgheadroom.units import show_shares
 
-Curve = tuple[Costed, ...]
+CostedCurve = tuple[Costed, ...]
 
 _LEVEL = 0.9
 
@@ -39,10 +39,10 @@ class Weighing:
         against: The answer by a curve where a fillfactor is held against that in force.
     """
 
-    play: Callable[[Fits, Sequence[int]], Curve]
-    whole: Callable[[Fits], Curve]
-    decide: Callable[[Curve], Decision]
-    against: Callable[[Curve, int], Decision]
+    play: Callable[[Fits, Sequence[int]], CostedCurve]
+    whole: Callable[[Fits], CostedCurve]
+    decide: Callable[[CostedCurve], Decision]
+    against: Callable[[CostedCurve, int], Decision]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Answer:
     """What a pick of rows leads to."""
 
     told: str
-    curve: Curve
+    curve: CostedCurve
     decision: Decision
 
 
@@ -63,7 +63,7 @@ class Weighed:
     """
 
     decision: Decision
-    curve: Curve
+    curve: CostedCurve
     said: str = ""
     apart: float = 0.0
 
@@ -71,7 +71,7 @@ class Weighed:
 def weigh_others(
     told: str,
     fillfactor: int,
-    curve: Curve,
+    curve: CostedCurve,
     decision: Decision,
     others: Sequence[Fits],
     by: Weighing,
@@ -137,7 +137,7 @@ def parts(one: Point, other: Point) -> bool:
     return not low - AGREES_WITHIN <= found <= high + AGREES_WITHIN
 
 
-def reaching(curve: Curve, other: Curve) -> Curve:
+def reaching(curve: CostedCurve, other: CostedCurve) -> CostedCurve:
     """The first curve, its HOT shares as wide as to reach over those of the other."""
     points = {found.point.fillfactor: found.point for found in other}
     return tuple(

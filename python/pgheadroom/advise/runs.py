@@ -28,8 +28,8 @@ from pgheadroom.schedule import run_pieces
 _SIZES = ("heap_pages", "index_pages")
 _COLUMNS = (*SUMMED, "wal_update_bytes", "old_page_upd", "old_page_hot_upd")
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+ItemT = TypeVar("ItemT")
+DoneT = TypeVar("DoneT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,8 +194,8 @@ class Runner:
             progress.cancel()
 
     def side_by_side(
-        self, function: Callable[[Item], Result], items: Iterable[Item]
-    ) -> Iterator[tuple[Item, Result]]:
+        self, function: Callable[[ItemT], DoneT], items: Iterable[ItemT]
+    ) -> Iterator[tuple[ItemT, DoneT]]:
         """
         Do something that plays pieces for several items at once, while there is budget.
 

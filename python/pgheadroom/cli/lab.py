@@ -25,7 +25,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-HtmlOption = Annotated[Path | None, typer.Option("--html", help="Write the HTML page here too.")]
+RecordPageOption = Annotated[
+    Path | None, typer.Option("--html", help="Write the HTML page here too.")
+]
 
 
 @app.command("list")
@@ -82,7 +84,7 @@ def run(
     fresh: Annotated[bool, typer.Option("--fresh", help="Do not go on with a record.")] = False,
     form: FormatOption = Format.TEXT,
     to: OutputOption = None,
-    html: HtmlOption = None,
+    html: RecordPageOption = None,
 ) -> None:
     """Run an experiment; stopped in whatever way, the same command goes on where it stopped."""
     from pgheadroom.cli import lab_output, lab_run
@@ -116,7 +118,7 @@ def report(
     records: Annotated[list[Path], typer.Argument(help="Record folders.")],
     form: FormatOption = Format.TEXT,
     to: OutputOption = None,
-    html: HtmlOption = None,
+    html: RecordPageOption = None,
     site: Annotated[
         Path | None,
         typer.Option(
@@ -175,7 +177,7 @@ def compare(
     second: Annotated[Path, typer.Argument(help="Record B; ratios are B over A.")],
     form: FormatOption = Format.TEXT,
     to: OutputOption = None,
-    html: HtmlOption = None,
+    html: RecordPageOption = None,
 ) -> None:
     """
     Show two records of one experiment side by side: versions, machines, days.

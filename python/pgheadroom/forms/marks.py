@@ -96,7 +96,7 @@ Text = Annotated[
     Limits((("pattern", r"^[^\x00]*[^\s\x00][^\x00]*$"),)),
     Expected("a string that is not empty"),
 ]
-Names = Annotated[tuple[Text, ...], Expected("a list of strings that are not empty", whole=True)]
+NameList = Annotated[tuple[Text, ...], Expected("a list of strings that are not empty", whole=True)]
 
 
 def in_file(

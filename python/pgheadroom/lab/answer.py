@@ -21,10 +21,10 @@ from pgheadroom.lab.answer_words import (
 from pgheadroom.lab.reading import Result
 from pgheadroom.stats import ComparisonVerdict
 
-Answer = Callable[[Result], str | None]
+AnswerOf = Callable[[Result], str | None]
 
 
-def sentence(result: Result, own: Answer | None = None) -> str | None:
+def sentence(result: Result, own: AnswerOf | None = None) -> str | None:
     """
     The answer to a result's question, with its interval, in one sentence.
 

@@ -19,7 +19,8 @@ from pgheadroom.lab.result import ComparedCells
 from pgheadroom.stats import PAIRS_MIN, ComparisonVerdict
 from pgheadroom.types import Interval
 
-Cell = Mapping[str, Any]
+SaidCell = Mapping[str, Any]
+"""A cell of a result, of which a sentence takes what it knows to be numbers."""
 
 _RATIO_DIGITS = 3
 _RATIO_DIGITS_MAX = 7
@@ -31,8 +32,8 @@ class Compared:
     """One comparison of a result: measure, both cells, ratio, and the verdict that it allows."""
 
     measure: str
-    cell: Cell
-    against: Cell
+    cell: SaidCell
+    against: SaidCell
     ratio: Interval | None
     verdict: ComparisonVerdict
     reason: str
@@ -119,7 +120,7 @@ def too_few(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}; a verdict needs at least {PAIRS_MIN}"
 
 
-def few_repetitions(cells: Sequence[Cell]) -> str | None:
+def few_repetitions(cells: Sequence[SaidCell]) -> str | None:
     """Why figures of these cells give no verdict; None when each has repetitions enough."""
     counts = [reading.number(cell.get("repetitions")) for cell in cells]
     known = [int(count) for count in counts if count is not None]
@@ -128,7 +129,7 @@ def few_repetitions(cells: Sequence[Cell]) -> str | None:
     return too_few(min(known), "repetition") if min(known) < PAIRS_MIN else None
 
 
-def cell_of(result: Result, wanted: Cell) -> Cell | None:
+def cell_of(result: Result, wanted: SaidCell) -> SaidCell | None:
     """The cell of a result that has these levels, which may hold more than its factors."""
     for cell in reading.cells(result):
         if all(name in cell and cell[name] == level for name, level in wanted.items()):
@@ -198,7 +199,7 @@ class Sentence:
             item.reason if item.verdict is ComparisonVerdict.EQUAL else f"undecided ({item.reason})"
         )
 
-    def figure(self, cell: Cell, measure: str) -> str | None:
+    def figure(self, cell: SaidCell, measure: str) -> str | None:
         """A cell's measure with its interval; None when the cell has no number there."""
         value = reading.value(cell, measure)
         scale = 100 if measure.endswith("_frac") else 1
@@ -235,7 +236,7 @@ def undecided(reason: str | None, text: str) -> str:
     return text if reason is None else f"undecided ({reason}); measured: {text}"
 
 
-def changes(first: Cell, last: Cell, measure: str) -> bool:
+def changes(first: SaidCell, last: SaidCell, measure: str) -> bool:
     """
     Whether a measure of two cells may be said to differ: repetitions enough, intervals disjoint.
 

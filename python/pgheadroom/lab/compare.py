@@ -16,7 +16,7 @@ import pgheadroom
 from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError
 from pgheadroom.forms import read
-from pgheadroom.lab.design import Cell, Measure, Request, cell_key
+from pgheadroom.lab.design import Measure, Request, TrialCell, cell_key
 from pgheadroom.lab.environment import command_line
 from pgheadroom.lab.environment_form import Environment
 from pgheadroom.lab.experiment import COMPARED, Experiment, compared_cells, summarise_cells
@@ -156,7 +156,7 @@ def _comparisons(experiment: Experiment, sides: Sequence[_Side]) -> list[Compare
     return found
 
 
-def _values(side: _Side, cell: Cell, measure: Measure) -> list[float]:
+def _values(side: _Side, cell: TrialCell, measure: Measure) -> list[float]:
     return [
         value
         for sample in side.samples
@@ -166,7 +166,7 @@ def _values(side: _Side, cell: Cell, measure: Measure) -> list[float]:
     ]
 
 
-def _compared(compared: Comparison, measure: Measure, cell: Cell) -> ComparedCells:
+def _compared(compared: Comparison, measure: Measure, cell: TrialCell) -> ComparedCells:
     found = compared_cells(
         compared,
         measure=measure.name,

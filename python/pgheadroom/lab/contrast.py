@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from typing import Any
 
 from pgheadroom.dataclass import dataclass
-from pgheadroom.lab.design import Cell, Request, Trial, interleave
+from pgheadroom.lab.design import Request, Trial, TrialCell, interleave
 from pgheadroom.lab.experiment import compare_cells, compared_cells
 from pgheadroom.lab.record import TrialSample
 from pgheadroom.lab.result import ComparedCells
@@ -31,10 +31,10 @@ class Contrasts:
 
 def contrast(
     samples: Sequence[TrialSample],
-    pairs: Iterable[tuple[Cell, Cell]],
+    pairs: Iterable[tuple[TrialCell, TrialCell]],
     measures: Sequence[str],
     *,
-    control: Callable[[Cell], Cell] | None = None,
+    control: Callable[[TrialCell], TrialCell] | None = None,
     clocks: Collection[str] = (),
 ) -> Contrasts:
     """
@@ -58,7 +58,7 @@ def contrast(
     found = Contrasts()
     listed = list(pairs)
     for measure in measures:
-        seen: list[Cell] = []
+        seen: list[TrialCell] = []
         for cell, against in listed:
             alike = against if control is None else control(against)
             aa = compare_cells(
@@ -90,9 +90,9 @@ def contrast(
 
 def blocks(
     request: Request,
-    controlled: Callable[[Cell], bool] | None = None,
+    controlled: Callable[[TrialCell], bool] | None = None,
     *,
-    cells: Sequence[Cell] | None = None,
+    cells: Sequence[TrialCell] | None = None,
 ) -> list[Trial]:
     """
     Interleaved blocks of all cells, with a second, control arm of some of them.

@@ -24,13 +24,13 @@ from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.forms import Expected, FieldError, Filed, Text, between, in_file, read, unframed
 from pgheadroom.ranges import parse_range
 
-Value = str | int
-Level = Annotated[Value, Expected("a text or a whole number")]
+LevelValue = str | int
+Level = Annotated[LevelValue, Expected("a text or a whole number")]
 
 SCALE_MAX = 100_000
 _REPETITIONS_MAX = 10_000  # of merged records; arbitrary
 _TRIALS_MAX = 100_000  # of all repetitions: a month of seconds-long ones; arbitrary
-Cell = dict[str, Value]
+TrialCell = dict[str, LevelValue]
 
 SCHEMA_VERSION = 1
 
@@ -48,7 +48,7 @@ class Factor:
 
     name: str
     description: str
-    default: tuple[Value, ...] | None = None
+    default: tuple[LevelValue, ...] | None = None
     unit: str | None = None
     bounds: tuple[int, int] | None = None
     words: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Factor:
     form: tuple[str, str] | None = None
     single: bool = False
 
-    def parse(self, text: str) -> tuple[Value, ...]:
+    def parse(self, text: str) -> tuple[LevelValue, ...]:
         """
         Levels out of `"100,80"`, `"50..100:10"`, `"on,off"`, or `"all"` for every word.
 
@@ -64,7 +64,7 @@ class Factor:
             InputError: An unknown word, a number out of bounds, a level twice, or several values
                 for an option.
         """
-        levels: list[Value] = []
+        levels: list[LevelValue] = []
         # A single value may hold commas: a path, say.
         for part in [text] if self.single else text.split(","):
             levels.extend(self._parse_part(part.strip()))
@@ -74,7 +74,7 @@ class Factor:
             raise InputError(f"{self.name}={text}: takes one value for the whole run")
         return tuple(levels)
 
-    def _parse_part(self, part: str) -> Iterator[Value]:
+    def _parse_part(self, part: str) -> Iterator[LevelValue]:
         if part == "all" and self.words and not self.single:
             yield from (word for word in self.words if word not in self.only_by_name)
         elif part in self.words:
@@ -155,7 +155,7 @@ def latency_measures(*names: str, of: str = "the transactions' latency") -> tupl
 class Trial:
     """One repetition of one cell; `arm` is `control` for the A/A arm."""
 
-    cell: Cell
+    cell: TrialCell
     repetition: int
     arm: str = "measured"
 
@@ -186,7 +186,7 @@ class Request(Filed):
     levels: Mapping[str, Annotated[tuple[Level, ...], Expected("a list of levels")]]
     options: Mapping[str, Level] = field(default_factory=dict)
 
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[TrialCell]:
         """Every combination of levels, the first factor varying slowest."""
         names = list(self.levels)
         return [
@@ -215,7 +215,7 @@ class Request(Filed):
         return made
 
 
-def cell_key(cell: Mapping[str, Value]) -> str:
+def cell_key(cell: Mapping[str, LevelValue]) -> str:
     """A string that identifies a cell, whatever the order of its factors."""
     return json.dumps(cell, sort_keys=True)
 
@@ -228,7 +228,7 @@ def check_request(request: Request, factors: Sequence[Factor], options: Sequence
         InputError: An unknown or missing factor or option, or a level that it cannot have.
     """
     known = {factor.name: factor for factor in (*factors, *options)}
-    given: dict[str, tuple[Value, ...]] = {
+    given: dict[str, tuple[LevelValue, ...]] = {
         **request.levels,
         **{name: (value,) for name, value in request.options.items() if not name.endswith("_text")},
     }
@@ -250,7 +250,7 @@ def parse_settings(
     *,
     name: str,
     open_factors: str | None = None,
-) -> tuple[dict[str, tuple[Value, ...]], dict[str, Value]]:
+) -> tuple[dict[str, tuple[LevelValue, ...]], dict[str, LevelValue]]:
     """
     Turn `--set k=v` texts into levels and options, with the defaults for what is not set.
 
@@ -265,7 +265,7 @@ def parse_settings(
         InputError: No `=`, an unknown name (the nearest known is suggested), or a bad value.
     """
     known = {factor.name: factor for factor in (*factors, *options)}
-    given: dict[str, tuple[Value, ...]] = {}
+    given: dict[str, tuple[LevelValue, ...]] = {}
     for setting in settings:
         key, separator, text = setting.partition("=")
         if not separator:

@@ -15,7 +15,7 @@ from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError, UnsupportedServer
 from pgheadroom.lab import reading
 from pgheadroom.lab.answer import sentence
-from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, Value, cell_key
+from pgheadroom.lab.design import Factor, LevelValue, Measure, Request, Trial, TrialCell, cell_key
 from pgheadroom.lab.environment_form import ServerFound
 from pgheadroom.lab.place import Place
 from pgheadroom.lab.presentation import (
@@ -184,7 +184,7 @@ def require_own_server(throw_away: bool, doing: str) -> None:
 
 
 def summarise_cells(
-    samples: Iterable[TrialSample], cells: Sequence[Cell], measures: Sequence[Measure]
+    samples: Iterable[TrialSample], cells: Sequence[TrialCell], measures: Sequence[Measure]
 ) -> list[dict[str, Any]]:
     """
     One object a cell: factors, then each measure's median with its interval beside it.
@@ -225,8 +225,8 @@ def _as_counted(value: float) -> float | int:
 def compare_cells(
     samples: Iterable[TrialSample],
     *,
-    cell: Mapping[str, Value],
-    against: Mapping[str, Value],
+    cell: Mapping[str, LevelValue],
+    against: Mapping[str, LevelValue],
     measure: str,
     arms: tuple[str, str] = ("measured", "measured"),
     aa: Comparison | None = None,
@@ -248,9 +248,9 @@ def compared_cells(
     comparison: Comparison,
     *,
     measure: str,
-    cell: Mapping[str, Value],
-    against: Mapping[str, Value],
-    control: Mapping[str, Value] | None = None,
+    cell: Mapping[str, LevelValue],
+    against: Mapping[str, LevelValue],
+    control: Mapping[str, LevelValue] | None = None,
 ) -> ComparedCells:
     """
     One entry of a result's `comparisons` or `controls`.

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError
 from pgheadroom.forms import FieldError, read, write
-from pgheadroom.lab.design import Value
+from pgheadroom.lab.design import LevelValue
 from pgheadroom.lab.result import CheckedValue
 from pgheadroom.quoting import printable
 
@@ -127,7 +127,7 @@ class Against:
     title: str
     across: str
     measures: tuple[str, ...]
-    only: Mapping[str, Value] = field(default_factory=dict)
+    only: Mapping[str, LevelValue] = field(default_factory=dict)
     only_with: str | None = None
     evenly: bool = False
     logarithmic: tuple[str, ...] = ()
@@ -245,7 +245,7 @@ class CellBars:
     colour: str
     measures: tuple[str, ...]
     beside: tuple[Beside, ...] = ()
-    only: Mapping[str, Value] = field(default_factory=dict)
+    only: Mapping[str, LevelValue] = field(default_factory=dict)
     key: bool = False
 
 

@@ -12,14 +12,14 @@ from dataclasses import replace
 
 from pgheadroom import quoting
 from pgheadroom.lab.design import Measure
-from pgheadroom.lab.result import Cell, CellValue, ExperimentResult, FactorLevels, Plain
+from pgheadroom.lab.result import CellValue, ExperimentResult, FactorLevels, PlainLevel, ResultCell
 from pgheadroom.types import Interval
 
 Result = ExperimentResult
-Number = int | float
+PlainNumber = int | float
 
 
-def number(value: object) -> Number | None:
+def number(value: object) -> PlainNumber | None:
     """The value if it is a number (a truth value is none), else None."""
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
@@ -52,7 +52,7 @@ def factors(result: Result) -> tuple[FactorLevels, ...]:
     )
 
 
-def _levels(factor: FactorLevels, found: Sequence[Cell]) -> tuple[Plain, ...]:
+def _levels(factor: FactorLevels, found: Sequence[ResultCell]) -> tuple[PlainLevel, ...]:
     levels = list(factor.levels)
     for cell in found:
         level = cell.get(factor.name)
@@ -66,7 +66,7 @@ def varying(result: Result) -> tuple[FactorLevels, ...]:
     return tuple(factor for factor in factors(result) if len(present(result, factor)) > 1)
 
 
-def present(result: Result, factor: FactorLevels) -> tuple[Plain, ...]:
+def present(result: Result, factor: FactorLevels) -> tuple[PlainLevel, ...]:
     """The levels of a factor that have a cell, in the order of the levels."""
     seen = [cell.get(factor.name) for cell in cells(result)]
     return tuple(level for level in factor.levels if level in seen)
@@ -80,19 +80,19 @@ def measures(result: Result) -> tuple[Measure, ...]:
     )
 
 
-def cells(result: Result) -> tuple[Cell, ...]:
+def cells(result: Result) -> tuple[ResultCell, ...]:
     """The cells of a result."""
     return result.cells
 
 
-def value(cell: Cell, measure: str) -> CellValue:
+def value(cell: ResultCell, measure: str) -> CellValue:
     """What a cell says about a measure: its interval where it has one, else the plain value."""
     spread = spread_of(cell, measure)
     found = cell.get(measure) if spread is None else spread
     return printable(found) if isinstance(found, str) else found
 
 
-def spread_of(cell: Cell, measure: str) -> Interval | None:
+def spread_of(cell: ResultCell, measure: str) -> Interval | None:
     """The interval beside a measure's value; None where it has none."""
     found = cell.get(f"{measure}_interval")
     return found if isinstance(found, Interval) else None
@@ -117,12 +117,12 @@ def label(level: object) -> str:
     return printable(level)
 
 
-def at(cell: Cell, names: Sequence[str]) -> str:
+def at(cell: ResultCell, names: Sequence[str]) -> str:
     """A cell's place among the named factors: `"fillfactor 90, memory fits"`."""
     return ", ".join(f"{printable(name)} {label(cell[name])}" for name in names if name in cell)
 
 
-def group_label(cell: Cell, names: Sequence[str]) -> str:
+def group_label(cell: ResultCell, names: Sequence[str]) -> str:
     """A cell's place in a legend: `"memory fits"`, or `"fits · default"` under a legend's title."""
     if len(names) < 2:
         return at(cell, names)

@@ -76,7 +76,7 @@ class LogEvent:
     text: str
 
 
-Column = tuple[float | None, ...]
+SecondsColumn = tuple[float | None, ...]
 """A value for each second of a series; None where there was none."""
 
 
@@ -95,12 +95,12 @@ class SecondsSeries(Kept, Filed):
     repetition: int
     arm: str
     t_s: tuple[float, ...]
-    tps: Column | None = field(default=None, metadata=in_file(unless_none=True))
-    latency_ms_mean: Column | None = field(default=None, metadata=in_file(unless_none=True))
-    latency_ms_max: Column | None = field(default=None, metadata=in_file(unless_none=True))
-    wal_bytes_per_s: Column | None = field(default=None, metadata=in_file(unless_none=True))
-    heap_bytes: Column | None = field(default=None, metadata=in_file(unless_none=True))
-    index_bytes: Column | None = field(default=None, metadata=in_file(unless_none=True))
+    tps: SecondsColumn | None = field(default=None, metadata=in_file(unless_none=True))
+    latency_ms_mean: SecondsColumn | None = field(default=None, metadata=in_file(unless_none=True))
+    latency_ms_max: SecondsColumn | None = field(default=None, metadata=in_file(unless_none=True))
+    wal_bytes_per_s: SecondsColumn | None = field(default=None, metadata=in_file(unless_none=True))
+    heap_bytes: SecondsColumn | None = field(default=None, metadata=in_file(unless_none=True))
+    index_bytes: SecondsColumn | None = field(default=None, metadata=in_file(unless_none=True))
     events: tuple[LogEvent, ...] = ()
 
 

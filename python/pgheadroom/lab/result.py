@@ -22,12 +22,12 @@ CellValue = bool | float | str | Interval | None
 CheckedValue = Annotated[
     CellValue, Expected("a number, a text, true or false, an interval, or nothing", whole=True)
 ]
-Cell = Mapping[str, CheckedValue]
-Plain = Annotated[
+ResultCell = Mapping[str, CheckedValue]
+PlainLevel = Annotated[
     bool | float | str | None, Expected("a number, a text, true or false, or nothing")
 ]
 """A level of a factor."""
-Figure = str | float | None
+DocumentFigure = str | float | None
 """What stands in a table of a document: a number, a text, or nothing."""
 
 
@@ -38,7 +38,7 @@ class FactorLevels:
     name: Text
     description: str | None = None
     unit: str | None = None
-    levels: tuple[Plain, ...] = ()
+    levels: tuple[PlainLevel, ...] = ()
 
     @property
     def numeric(self) -> bool:
@@ -67,9 +67,9 @@ class ComparedCells(Kept):
     """
 
     measure: str
-    cell: Cell
-    against: Cell
-    control: Cell | None = field(default=None, metadata=in_file(unless_none=True))
+    cell: ResultCell
+    against: ResultCell
+    control: ResultCell | None = field(default=None, metadata=in_file(unless_none=True))
     ratio: Interval | None = None
     pairs: int | None = None
     method: str | None = None
@@ -85,7 +85,7 @@ class Reference(Kept):
     source: str | None = None
     evidence: str | None = field(default=None, metadata=in_file(unless_none=True))
     columns: tuple[str, ...]
-    rows: tuple[tuple[Figure, ...], ...] = ()
+    rows: tuple[tuple[DocumentFigure, ...], ...] = ()
     note: str | None = None
 
 
@@ -133,7 +133,7 @@ class ExperimentResult(Kept, Filed):
     factors: tuple[FactorLevels, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     measures: tuple[Measure, ...] = ()
-    cells: tuple[Cell, ...]
+    cells: tuple[ResultCell, ...]
     comparisons: tuple[ComparedCells, ...] = ()
     controls: tuple[ComparedCells, ...] = ()
     references: tuple[Reference, ...] = ()

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from pgheadroom.lab.design import Cell, Request
+from pgheadroom.lab.design import Request, TrialCell
 from pgheadroom.lab.record import TrialSample
 
 Measures = Mapping[str, float | None]
@@ -65,9 +65,9 @@ def asked(
     return [sample for sample in expanded if sample.cell[factor] in request.levels[factor]]
 
 
-def trial_cells(request: Request, factor: str) -> list[Cell]:
+def trial_cells(request: Request, factor: str) -> list[TrialCell]:
     """The cells without the round: one trial plays all rounds of each."""
-    found: list[Cell] = []
+    found: list[TrialCell] = []
     for cell in request.cells():
         whole = {name: level for name, level in cell.items() if name != factor}
         if whole not in found:

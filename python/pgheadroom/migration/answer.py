@@ -12,7 +12,7 @@ from pgheadroom.migration.shape import Note
 from pgheadroom.outcome import Value
 
 CheckVerdict = Literal["loses HOT", "gains HOT", "as before", "not judged"]
-Evidence = Literal["predicted", "estimated", "by rule", "measured"]
+CheckEvidence = Literal["predicted", "estimated", "by rule", "measured"]
 """
 Of what is said of afterwards: played by the twin; the measured share, scaled by the rule; the rule
 alone, without figures; nothing updated the table while it was observed.
@@ -139,7 +139,7 @@ class TableCheck:
     lines: tuple[int, ...]
     verdict: CheckVerdict
     text: str
-    evidence: Evidence | None
+    evidence: CheckEvidence | None
     updates_per_s: float
     can_be_hot_now: float | None = None
     can_be_hot_then: float | None = None

@@ -21,7 +21,7 @@ from pgheadroom.migration.names import NamesNow
 from pgheadroom.migration.shape import Altered
 
 
-class Say(Protocol):
+class TakeNote(Protocol):
     """Takes a note: the table, the text, and whether nothing is left open by it."""
 
     def __call__(self, table: NamedRelation, text: str, *, is_judged: bool) -> None:
@@ -44,7 +44,7 @@ class Conditions:
         self,
         names: NamesNow,
         tables_of: Callable[[NamedRelation], Sequence[Altered]],
-        say: Say,
+        say: TakeNote,
         leave_open: Callable[[Sequence[Altered], str], None],
         blind: int | None,
     ) -> None:

@@ -18,8 +18,8 @@ from pgheadroom.advise.updates import Assigning, Updates, updates_of, updates_pe
 from pgheadroom.dataclass import dataclass
 from pgheadroom.migration.answer import (
     AssigningClass,
+    CheckEvidence,
     CheckVerdict,
-    Evidence,
     HotEnd,
     OpenMatter,
     ReadTable,
@@ -204,7 +204,7 @@ class TableJudging:
         is_known = known and not judged.open
         lost = dict.fromkeys(blocker for _, blocking in found.lost for blocker in blocking)
 
-        def made(evidence: Evidence | None, played: Figures | None = None) -> TableCheck:
+        def made(evidence: CheckEvidence | None, played: Figures | None = None) -> TableCheck:
             check = self._made(verdict, _sentences(said), evidence, judged.open, played)
             return replace(
                 check,
@@ -244,7 +244,7 @@ class TableJudging:
         self,
         verdict: CheckVerdict,
         text: str,
-        evidence: Evidence | None,
+        evidence: CheckEvidence | None,
         left: Sequence[tuple[int | None, str]] = (),
         played: Figures | None = None,
     ) -> TableCheck:

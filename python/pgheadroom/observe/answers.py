@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pgheadroom.dataclass import dataclass
-from pgheadroom.sources.recording import Recording, Row
+from pgheadroom.sources.recording import AnswerRow, Recording
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,32 +16,32 @@ class Answers:
 
     major: int
     interval_s: float
-    columns: Mapping[int, tuple[Row, ...]]
-    statistics: Mapping[tuple[str, str, str], Row]
-    indexes: Mapping[int, tuple[Row, ...]]
-    definitions: Mapping[int, Row]
-    before: Mapping[int, Row]
-    after: Mapping[int, Row]
-    sizes_before: Mapping[int, Row]
-    sizes: Mapping[int, Row]
-    index_before: Mapping[int, Row]
-    index_after: Mapping[int, Row]
-    samples: Mapping[int, Row]
-    row_ages: Mapping[int, Row]
-    values_before: Mapping[int, Row]
-    values_after: Mapping[int, Row]
-    free_space: Mapping[int, Row]
-    page_headers: Mapping[int, Row]
+    columns: Mapping[int, tuple[AnswerRow, ...]]
+    statistics: Mapping[tuple[str, str, str], AnswerRow]
+    indexes: Mapping[int, tuple[AnswerRow, ...]]
+    definitions: Mapping[int, AnswerRow]
+    before: Mapping[int, AnswerRow]
+    after: Mapping[int, AnswerRow]
+    sizes_before: Mapping[int, AnswerRow]
+    sizes: Mapping[int, AnswerRow]
+    index_before: Mapping[int, AnswerRow]
+    index_after: Mapping[int, AnswerRow]
+    samples: Mapping[int, AnswerRow]
+    row_ages: Mapping[int, AnswerRow]
+    values_before: Mapping[int, AnswerRow]
+    values_after: Mapping[int, AnswerRow]
+    free_space: Mapping[int, AnswerRow]
+    page_headers: Mapping[int, AnswerRow]
 
 
 def read_answers(recording: Recording, *, major: int, interval_s: float) -> Answers:
     """Sort a recording's rows by table."""
 
-    def by_oid(query: str, moment: str) -> dict[int, Row]:
+    def by_oid(query: str, moment: str) -> dict[int, AnswerRow]:
         return {int(row["oid"]): row for row in recording.rows(query, moment)}
 
-    def lists(query: str, field: str) -> dict[int, tuple[Row, ...]]:
-        found: dict[int, list[Row]] = {}
+    def lists(query: str, field: str) -> dict[int, tuple[AnswerRow, ...]]:
+        found: dict[int, list[AnswerRow]] = {}
         for row in recording.rows(query):
             found.setdefault(int(row[field]), []).append(row)
         return {oid: tuple(rows) for oid, rows in found.items()}

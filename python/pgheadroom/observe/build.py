@@ -36,7 +36,7 @@ from pgheadroom.profile.observed_server import (
 from pgheadroom.profile.reading import checked_profile
 from pgheadroom.profile.workload import OperationKind, by_transaction
 from pgheadroom.quoting import called
-from pgheadroom.sources.recording import Recording, Row
+from pgheadroom.sources.recording import AnswerRow, Recording
 
 _INDEX_RETRIES_MAX = 40  # a table has seldom more indexes than that; arbitrary
 
@@ -77,7 +77,7 @@ def observe(
     return built.profile(_server_observed(recording, classes, built, access, mask=mask))
 
 
-def _chosen(recording: Recording, only: tuple[str, ...]) -> list[Row]:
+def _chosen(recording: Recording, only: tuple[str, ...]) -> list[AnswerRow]:
     rows = list(recording.rows("tables", "shape"))
     if not rows:
         raise InputError("the database has no table of its own: nothing to observe")
@@ -93,7 +93,7 @@ def _chosen(recording: Recording, only: tuple[str, ...]) -> list[Row]:
     return [row for row in rows if row in found]
 
 
-def _has_ancestor(row: Row, parents: set[int], rows: list[Row]) -> bool:
+def _has_ancestor(row: AnswerRow, parents: set[int], rows: list[AnswerRow]) -> bool:
     by_oid = {other["oid"]: other for other in rows}
     while row["parent_oid"] is not None and row["parent_oid"] in by_oid:
         if row["parent_oid"] in parents:
@@ -121,7 +121,9 @@ class _Builder:
         self.partitioned: list[Partitioned] = []
         self.keyed: str | None = None
 
-    def add(self, row: Row, *, make: Answers, end: Row | None, ends_known: bool) -> None:
+    def add(
+        self, row: AnswerRow, *, make: Answers, end: AnswerRow | None, ends_known: bool
+    ) -> None:
         """Add one table, as far as a profile can hold it."""
         self.chosen.add(row["oid"])
         name = str(row["name"])
@@ -144,7 +146,7 @@ class _Builder:
         except FieldError as error:
             self._leave_out(row, f"a profile cannot hold it: {error}")
 
-    def _add_plain(self, row: Row, table: WatchedTable) -> None:
+    def _add_plain(self, row: AnswerRow, table: WatchedTable) -> None:
         if not table.columns:
             self._leave_out(row, "it has no columns")
             return
@@ -185,7 +187,7 @@ class _Builder:
         has_key = table.key_attnum is not None and table.rows > 0
         self._put(row, replace(table.profile, observed=observed), operations, has_key=has_key)
 
-    def _classes_of(self, row: Row) -> tuple[tuple[CountedUpdates, ...], bool]:
+    def _classes_of(self, row: AnswerRow) -> tuple[tuple[CountedUpdates, ...], bool]:
         """Of the table itself, else of the nearest parent whose updates reach it."""
         found = self._classes.by_table.get(row["oid"])
         if found:
@@ -223,7 +225,7 @@ class _Builder:
         row = None if oid is None else self._rows.get(oid)
         return None if row is None else called(row["schema"], str(row["name"]))
 
-    def _add_parent(self, row: Row) -> None:
+    def _add_parent(self, row: AnswerRow) -> None:
         classes = self._classes.by_table.get(row["oid"], ())
         self.partitioned.append(
             Partitioned(
@@ -236,11 +238,11 @@ class _Builder:
             )
         )
 
-    def _leave_out(self, row: Row, why: str) -> None:
+    def _leave_out(self, row: AnswerRow, why: str) -> None:
         self.left_out.append(LeftOut(schema=row["schema"], name=row["name"], why=why))
 
     def _put(
-        self, row: Row, table: TableProfile, operations: list[Operation], *, has_key: bool
+        self, row: AnswerRow, table: TableProfile, operations: list[Operation], *, has_key: bool
     ) -> None:
         """Keep what the profile's own check takes; an index that it refuses goes alone."""
         for _ in range(_INDEX_RETRIES_MAX):

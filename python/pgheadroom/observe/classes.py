@@ -16,7 +16,7 @@ from typing import Literal
 from pgheadroom.dataclass import dataclass
 from pgheadroom.observe.triggers import Trigger, find_triggers
 from pgheadroom.sources.log import StatementCounts
-from pgheadroom.sources.recording import Recording, Row
+from pgheadroom.sources.recording import AnswerRow, Recording
 from pgheadroom.sources.statements import NotParsed, Write, split, writes_of
 
 SourceName = Literal["pg_stat_statements", "log", "statements", "pg_stat_activity"]
@@ -160,7 +160,7 @@ def _info(recording: Recording) -> str:
 def _of_statements(recording: Recording) -> Iterator[_Seen]:
     """Statements by what they did inside the interval."""
 
-    def identity(row: Row) -> tuple[object, ...]:
+    def identity(row: AnswerRow) -> tuple[object, ...]:
         return row["userid"], row["queryid"], row["toplevel"]
 
     def sums(moment: str) -> dict[tuple[object, ...], tuple[int, int, int, int]]:

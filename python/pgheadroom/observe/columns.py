@@ -27,7 +27,7 @@ from pgheadroom.profile.column_types import (
 )
 from pgheadroom.profile.observed import ObservedColumn
 from pgheadroom.profile.tables import INTEGER_MAX, ColumnProfile, Values, ValuesKind, Width
-from pgheadroom.sources.recording import Row
+from pgheadroom.sources.recording import AnswerRow
 
 _FIXED = {(1, "c"): "bool", (2, "s"): "int2", (4, "i"): "int4", (8, "d"): "int8"}
 _NUMERIC_BYTES = {"constant": 3, "random": 7}  # what a profile's numeric values take
@@ -84,7 +84,7 @@ def sampled_widths(sample: Mapping[str, Any] | None) -> dict[int, tuple[ColumnWi
     return found
 
 
-def page_widths(rows: Iterable[Row], *, row_bytes: float | None) -> dict[int, ColumnWidth]:
+def page_widths(rows: Iterable[AnswerRow], *, row_bytes: float | None) -> dict[int, ColumnWidth]:
     """
     Widths where neither pg_stats nor a sample may be seen: the row's bytes, shared out.
 
@@ -108,11 +108,11 @@ def page_widths(rows: Iterable[Row], *, row_bytes: float | None) -> dict[int, Co
 
 
 def make_column(
-    row: Row,
+    row: AnswerRow,
     *,
     width: ColumnWidth | None,
     null_frac: tuple[float, str],
-    statistics: Row | None,
+    statistics: AnswerRow | None,
     rows: int,
     taken: set[str],
     is_key: bool,
@@ -169,7 +169,7 @@ def make_column(
     return ColumnSeen(attnum=row["attnum"], name=name, profile=made, observed=observed, rest=rest)
 
 
-def _distinct(statistics: Row | None, rows: int) -> int | None:
+def _distinct(statistics: AnswerRow | None, rows: int) -> int | None:
     if statistics is None or not statistics["n_distinct"]:
         return None
     found = float(statistics["n_distinct"])
@@ -177,10 +177,10 @@ def _distinct(statistics: Row | None, rows: int) -> int | None:
 
 
 def _stand_in(
-    row: Row,
+    row: AnswerRow,
     label: str,
     width: ColumnWidth | None,
-    statistics: Row | None,
+    statistics: AnswerRow | None,
     rows: int,
     *,
     indexed: bool,
@@ -252,7 +252,7 @@ def _values(kind: ValuesKind, distinct: int | None, rows: int, base: str) -> Val
     return Values(kind="random", ndistinct=max(min(distinct or max(rows, 1), most), 1))
 
 
-def _key_type(row: Row, width: ColumnWidth | None, rows: int) -> str:
+def _key_type(row: AnswerRow, width: ColumnWidth | None, rows: int) -> str:
     """An integer that is not longer than the key's own values, if it can count the rows."""
     canonical = catalog_type(row)
     if canonical in INTEGER_MAX and rows <= INTEGER_MAX[canonical]:
@@ -267,7 +267,7 @@ def _key_type(row: Row, width: ColumnWidth | None, rows: int) -> str:
 
 
 def _integer_key(
-    row: Row, width: ColumnWidth | None, label: str, taken: set[str], rows: int
+    row: AnswerRow, width: ColumnWidth | None, label: str, taken: set[str], rows: int
 ) -> tuple[ColumnProfile, ColumnProfile | None, str | None]:
     """An integer for a key, a second column for the bytes that it is longer, and what differs."""
     key_type = _key_type(row, width, rows)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pgheadroom.sources.recording import Row
+from pgheadroom.sources.recording import AnswerRow
 
 COUNTERS = (
     "n_tup_ins",
@@ -43,7 +43,7 @@ STATES = (
 
 
 def differences(
-    before: Row | None, after: Row | None, names: Sequence[str]
+    before: AnswerRow | None, after: AnswerRow | None, names: Sequence[str]
 ) -> dict[str, int | float | None]:
     """
     Differences of counters; None for one that is missing or went backwards (a reset).

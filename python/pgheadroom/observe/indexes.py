@@ -19,7 +19,7 @@ from pgheadroom.observe.naming import profile_name
 from pgheadroom.profile.column_types import PATTERN_OPS, has_operators
 from pgheadroom.profile.observed import ObservedIndex
 from pgheadroom.profile.tables import INTEGER_MAX, IndexProfile, Values
-from pgheadroom.sources.recording import Row
+from pgheadroom.sources.recording import AnswerRow
 
 T = TypeVar("T")
 
@@ -31,8 +31,8 @@ _DEDUPLICATE = {"on": True, "true": True, "off": False, "false": False}
 class IndexRow:
     """An index as the catalogs have it; `depends` are the columns whose change it notices."""
 
-    row: Row
-    definition: Row | None
+    row: AnswerRow
+    definition: AnswerRow | None
     keys: tuple[int, ...]
     included: tuple[int, ...]
     depends: tuple[int, ...]
@@ -47,7 +47,7 @@ class IndexRow:
         return bool(self.row["is_live"]) and not (self.row["is_summarizing"] and major >= 16)
 
 
-def read_index(row: Row, definition: Row | None, attnums: Sequence[int]) -> IndexRow:
+def read_index(row: AnswerRow, definition: AnswerRow | None, attnums: Sequence[int]) -> IndexRow:
     """
     Put an index together.
 
@@ -74,7 +74,7 @@ def read_index(row: Row, definition: Row | None, attnums: Sequence[int]) -> Inde
 
 
 def choose_key(
-    indexes: Sequence[IndexRow], columns: Mapping[int, Row], rows: int
+    indexes: Sequence[IndexRow], columns: Mapping[int, AnswerRow], rows: int
 ) -> tuple[IndexRow, int] | None:
     """
     The unique index by which the profile finds rows, and the column of it that is the key.
@@ -238,7 +238,7 @@ def _with_orders(
     return replace(made, order=order if any(order) else (), opclass=classes if any(classes) else ())
 
 
-def _with_options(made: IndexProfile, row: Row) -> IndexProfile:
+def _with_options(made: IndexProfile, row: AnswerRow) -> IndexProfile:
     """With the storage parameters of a B-tree that a profile has fields for."""
     options = row["reloptions"] or {}
     if row["method"] != "btree":

@@ -11,14 +11,14 @@ from pgheadroom.observe.widths import ColumnWidth, catalog_type, string_width
 from pgheadroom.profile.column_types import base_of
 from pgheadroom.profile.keys import HASHED_BYTES_MIN, ORDERED_BYTES_MIN
 from pgheadroom.profile.tables import ColumnProfile, Values, Width
-from pgheadroom.sources.recording import Row
+from pgheadroom.sources.recording import AnswerRow
 
 _NUMBERS = ("int2", "int4", "int8", "numeric")
 _ORDERED_FROM = 0.8  # of the correlation with the rows' places: most come in order; arbitrary
 
 
 def key_entry(
-    name: str, row: Row, width: ColumnWidth | None, statistics: Row | None, *, rows: int
+    name: str, row: AnswerRow, width: ColumnWidth | None, statistics: AnswerRow | None, *, rows: int
 ) -> tuple[ColumnProfile, str | None] | None:
     """
     The profile's column of a key that is no integer, and how its order is known.

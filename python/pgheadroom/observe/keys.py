@@ -8,7 +8,7 @@ from collections.abc import Collection
 from typing import Any
 
 from pgheadroom.profile.observed_server import ObservedDomain, ObservedForeignKey
-from pgheadroom.sources.recording import Recording, Row
+from pgheadroom.sources.recording import AnswerRow, Recording
 
 
 def foreign_keys(
@@ -65,6 +65,6 @@ def domains(recording: Recording) -> tuple[ObservedDomain, ...] | None:
 
 
 def _names(
-    row: Row, field: str, table: Row, columns: dict[tuple[Any, Any], str]
+    row: AnswerRow, field: str, table: AnswerRow, columns: dict[tuple[Any, Any], str]
 ) -> tuple[str, ...]:
     return tuple(columns[table["oid"], n] for n in row[field] if (table["oid"], n) in columns)

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pgheadroom.sources.recording import RecordedAnswer, Recording, Row
+from pgheadroom.sources.recording import AnswerRow, RecordedAnswer, Recording
 
 _DIGITS = 10  # 40 bits: two names of 2,000 tables with 40,000 columns meet once in a thousand
 # What each query's fields hold; fields that are not named here hold no names of users.
@@ -64,7 +64,7 @@ def _line(line: RecordedAnswer, key: bytes) -> RecordedAnswer:
     return replace(line, rows=tuple(_row(line.query, row, key) for row in line.rows))
 
 
-def _row(query: str, row: Row, key: bytes) -> dict[str, Any]:
+def _row(query: str, row: AnswerRow, key: bytes) -> dict[str, Any]:
     new = dict(row)
     for field, kind in _FIELDS.get(query, {}).items():
         if isinstance(new.get(field), str):

@@ -23,7 +23,7 @@ from pgheadroom.profile.observed_server import (
     WalCounters,
 )
 from pgheadroom.profile.settings import check_setting
-from pgheadroom.sources.recording import Recording, Row
+from pgheadroom.sources.recording import AnswerRow, Recording
 from pgheadroom.types import PgVersion
 
 T = TypeVar("T")
@@ -93,7 +93,7 @@ def server_section(recording: Recording) -> ServerSettings:
     )
 
 
-def _spelled(row: Row) -> str:
+def _spelled(row: AnswerRow) -> str:
     """A setting with its unit, for a profile's settings are written as in postgresql.conf."""
     value, unit = str(row["setting"]), row["unit"]
     if not unit or not value.lstrip("-").isdecimal() or int(value) < 0:
@@ -101,11 +101,11 @@ def _spelled(row: Row) -> str:
     return f"{int(value) * 8}kB" if unit == "8kB" else f"{value}{unit}"
 
 
-def _bytes(row: Row) -> int:
+def _bytes(row: AnswerRow) -> int:
     return int(row["setting"]) * _UNIT_BYTES[str(row["unit"])]
 
 
-def _seconds(row: Row) -> float:
+def _seconds(row: AnswerRow) -> float:
     return float(row["setting"]) * _UNIT_S[str(row["unit"])]
 
 
@@ -142,7 +142,7 @@ def _counted(recording: Recording, query: str, kind: type[T]) -> T | None:
 
 
 def _io(recording: Recording) -> tuple[IoCounters, ...]:
-    def by_who(moment: str) -> dict[tuple[Any, ...], Row]:
+    def by_who(moment: str) -> dict[tuple[Any, ...], AnswerRow]:
         return {
             tuple(row[name] for name in _IO_KIND): row
             for row in recording.rows("io_counters", moment)
@@ -207,18 +207,18 @@ def horizon(recording: Recording) -> Horizon:
     )
 
 
-def _age(row: Row) -> int:
+def _age(row: AnswerRow) -> int:
     return max(int(row["xmin_age_xids"] or 0), int(row["xid_age_xids"] or 0))
 
 
-def _xid(row: Row) -> str | None:
+def _xid(row: AnswerRow) -> str | None:
     """The transaction whose age `_age` gives."""
     by_xmin = int(row["xmin_age_xids"] or 0) >= int(row["xid_age_xids"] or 0)
     found = row["xmin"] if by_xmin else row["xid"]
     return None if found is None else str(found)
 
 
-def _seen(row: Row, before: Holder | None) -> Holder:
+def _seen(row: AnswerRow, before: Holder | None) -> Holder:
     """A holder of the horizon, as it was first seen but for what may grow or change."""
     found = before or Holder(
         kind=row["kind"],

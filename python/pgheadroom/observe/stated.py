@@ -16,7 +16,7 @@ from pgheadroom import _core
 from pgheadroom.observe.widths import ColumnWidth, canonical_type, string_width
 from pgheadroom.profile.column_types import FORMS, base_of
 from pgheadroom.profile.tables import ColumnProfile, IndexProfile, Stated
-from pgheadroom.sources.recording import Row
+from pgheadroom.sources.recording import AnswerRow
 
 SAID = (
     "the twin does not evaluate {texts}: their values are like those that the server has "
@@ -25,11 +25,11 @@ SAID = (
 
 
 def stated_of(
-    row: Row,
-    definition: Row | None,
+    row: AnswerRow,
+    definition: AnswerRow | None,
     made: IndexProfile,
     entries: Sequence[ColumnProfile],
-    statistics: Mapping[tuple[str, str, str], Row],
+    statistics: Mapping[tuple[str, str, str], AnswerRow],
     *,
     rows: int,
 ) -> tuple[Stated, ...]:
@@ -60,7 +60,7 @@ def stated_of(
     return tuple(stated)
 
 
-def _values(expression: str, spelled: str, found: Row, rows: int) -> Stated:
+def _values(expression: str, spelled: str, found: AnswerRow, rows: int) -> Stated:
     canonical = canonical_type(spelled)
     if canonical is None or not FORMS[base_of(canonical)].btree:
         canonical = "text"
@@ -77,7 +77,7 @@ def _values(expression: str, spelled: str, found: Row, rows: int) -> Stated:
     )
 
 
-def _share(row: Row, rows: int) -> float | None:
+def _share(row: AnswerRow, rows: int) -> float | None:
     """Rows that the index has, of those of the table; None where nobody has counted."""
     counted = row.get("reltuples")
     if counted is None or float(counted) < 0 or rows <= 0:

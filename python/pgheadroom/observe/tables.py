@@ -39,7 +39,7 @@ from pgheadroom.profile.observed import (
 )
 from pgheadroom.profile.tables import ColumnProfile, IndexProfile, Stated, TableProfile
 from pgheadroom.quoting import called
-from pgheadroom.sources.recording import Row
+from pgheadroom.sources.recording import AnswerRow
 from pgheadroom.sources.sampled import sample_summary
 from pgheadroom.units import PAGE_BYTES
 
@@ -74,7 +74,7 @@ class WatchedTable:
         unique: Columns that alone are the key of a unique index.
     """
 
-    row: Row
+    row: AnswerRow
     answers: Answers
     profile: TableProfile
     rows_evidence: str
@@ -101,12 +101,12 @@ class WatchedTable:
         return self.profile.rows
 
     @property
-    def sample(self) -> Row | None:
+    def sample(self) -> AnswerRow | None:
         """Of its rows; None without one."""
         return self.answers.samples.get(self.oid)
 
     @property
-    def row_ages(self) -> Row | None:
+    def row_ages(self) -> AnswerRow | None:
         """Of its rows, by how far they lie behind the newest; None without such a sample."""
         return self.answers.row_ages.get(self.oid)
 
@@ -116,7 +116,7 @@ class WatchedTable:
         return frozenset(name for index in self.indexes for name in index.ends_hot_by_columns)
 
 
-def make_table(row: Row, answers: Answers, *, label: str, taken: set[str]) -> WatchedTable:
+def make_table(row: AnswerRow, answers: Answers, *, label: str, taken: set[str]) -> WatchedTable:
     """
     Put one table together.
 
@@ -219,17 +219,17 @@ def observed_table(
     )
 
 
-def _read_counters(kind: type[T], row: Row, names: Sequence[str]) -> T:
+def _read_counters(kind: type[T], row: AnswerRow, names: Sequence[str]) -> T:
     """Counters of a row, as they stand there."""
     return read(kind, {name: row[name] for name in names if name in row}, at="totals")
 
 
-def _dropped(row: Row) -> ColumnProfile:
+def _dropped(row: AnswerRow) -> ColumnProfile:
     """A dropped column, under the name that the catalogue has for it: NULL, a bit of a bitmap."""
     return ColumnProfile(name=profile_name(str(row["name"]), set()), type="bool", null_frac=1.0)
 
 
-def _rows(row: Row, after: Row | None, sample: Row | None) -> tuple[int, str]:
+def _rows(row: AnswerRow, after: AnswerRow | None, sample: AnswerRow | None) -> tuple[int, str]:
     if sample is not None and sample.get("rows") is not None:
         percent = float(sample["drawn_percent"])
         evidence = "measured" if percent >= 100 else "sampled"
@@ -242,10 +242,10 @@ def _rows(row: Row, after: Row | None, sample: Row | None) -> tuple[int, str]:
 
 
 def _columns(
-    row: Row,
-    live: Mapping[int, Row],
+    row: AnswerRow,
+    live: Mapping[int, AnswerRow],
     answers: Answers,
-    sample: Row | None,
+    sample: AnswerRow | None,
     indexes: Sequence[IndexRow],
     key: tuple[IndexRow, int] | None,
     *,
@@ -292,7 +292,9 @@ def _columns(
     return made
 
 
-def _generated(column: Row, live: Mapping[int, Row]) -> tuple[str, tuple[str, ...]] | None:
+def _generated(
+    column: AnswerRow, live: Mapping[int, AnswerRow]
+) -> tuple[str, tuple[str, ...]] | None:
     """Of a generated column: its kind, and the columns that its expression reads."""
     kind = {"s": "stored", "v": "virtual"}.get(str(column.get("generated") or ""))
     if kind is None:
@@ -302,7 +304,7 @@ def _generated(column: Row, live: Mapping[int, Row]) -> tuple[str, tuple[str, ..
 
 
 def _indexes(
-    row: Row,
+    row: AnswerRow,
     indexes: Sequence[IndexRow],
     columns: Mapping[int, ColumnSeen],
     key: tuple[IndexRow, int] | None,
@@ -352,7 +354,7 @@ def _stated(
     return found
 
 
-def _index_facts(index: IndexRow, live: Mapping[int, Row], answers: Answers) -> ObservedIndex:
+def _index_facts(index: IndexRow, live: Mapping[int, AnswerRow], answers: Answers) -> ObservedIndex:
     names = {number: str(column["name"]) for number, column in live.items()}
     oid = int(index.row["oid"])
     size, after = answers.sizes.get(oid), answers.index_after.get(oid)
@@ -365,12 +367,12 @@ def _index_facts(index: IndexRow, live: Mapping[int, Row], answers: Answers) -> 
     )
 
 
-def _reloptions(row: Row) -> dict[str, str]:
+def _reloptions(row: AnswerRow) -> dict[str, str]:
     made = {k: str(v) for k, v in (row["reloptions"] or {}).items() if k != "fillfactor"}
     return made | {f"toast.{k}": str(v) for k, v in (row["toast_reloptions"] or {}).items()}
 
 
-def _toast(row: Row, answers: Answers) -> ObservedToast | None:
+def _toast(row: AnswerRow, answers: Answers) -> ObservedToast | None:
     oid = row["toast_oid"]
     if oid is None:
         return None

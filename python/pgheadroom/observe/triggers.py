@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pgheadroom import _core
 from pgheadroom.dataclass import dataclass
 from pgheadroom.profile.observed import ObservedTrigger
-from pgheadroom.sources.recording import Recording, Row
+from pgheadroom.sources.recording import AnswerRow, Recording
 
 # Which of its arguments are columns that it assigns (contrib/spi, src/backend/utils/adt): all that
 # a trigger of this name in C does to the row.
@@ -76,7 +76,7 @@ def find_triggers(recording: Recording) -> dict[int, tuple[Trigger, ...]]:
     return {oid: tuple(found) for oid, found in made.items()}
 
 
-def _assigns(row: Row) -> Sequence[str] | None:
+def _assigns(row: AnswerRow) -> Sequence[str] | None:
     """Columns by name; None: not known."""
     if row["language"] == "plpgsql" and row["source"] is not None:
         return _core.trigger_assigns(str(row["source"]))
@@ -109,7 +109,7 @@ def triggers_observed(
     def named(numbers: Sequence[int]) -> tuple[str, ...]:
         return tuple(names[number] for number in numbers if number in names)
 
-    rows: Iterator[Row] = (r for r in recording.rows("triggers", "shape") if r["oid"] == oid)
+    rows: Iterator[AnswerRow] = (r for r in recording.rows("triggers", "shape") if r["oid"] == oid)
     return tuple(
         ObservedTrigger(
             name=row["name"],

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from pgheadroom.dataclass import dataclass
 from pgheadroom.profile.observed import ObservedValues
-from pgheadroom.sources.recording import Row
+from pgheadroom.sources.recording import AnswerRow
 
 WRITTEN_MIN = 300
 """
@@ -68,7 +68,7 @@ class ValueChanges:
         )
 
 
-def read_values(before: Row | None, after: Row | None) -> ValueChanges | None:
+def read_values(before: AnswerRow | None, after: AnswerRow | None) -> ValueChanges | None:
     """
     Compare two readings of a table.
 

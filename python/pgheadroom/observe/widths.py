@@ -10,7 +10,7 @@ from pgheadroom.dataclass import dataclass
 from pgheadroom.profile.column_types import EXTENSIONS
 from pgheadroom.profile.spelling import type_name
 from pgheadroom.profile.tables import Width
-from pgheadroom.sources.recording import Row
+from pgheadroom.sources.recording import AnswerRow
 
 _SHORT_HEADER_MAX = 127  # stored bytes of a value with a header of one byte
 WIDTH_MAX = 1024**2
@@ -25,7 +25,7 @@ class ColumnWidth:
     evidence: str
 
 
-def catalog_type(row: Row) -> str | None:
+def catalog_type(row: AnswerRow) -> str | None:
     """The type of a row of the query `columns`, built in or of an extension that profiles know."""
     spelled = str(row["type"])
     if not row["is_user_type"]:

@@ -17,7 +17,7 @@ from pgheadroom.profile import Profile
 from pgheadroom.profile.observed import ObservedIndex
 from pgheadroom.profile.tables import TableProfile
 from pgheadroom.sources.observing import ask
-from pgheadroom.sources.recording import Recording, Row
+from pgheadroom.sources.recording import AnswerRow, Recording
 from pgheadroom.types import PgVersion
 
 if TYPE_CHECKING:
@@ -131,10 +131,10 @@ def _catalog(recording: Recording) -> Catalog:
     version = PgVersion.of_server(
         int(identity["server_version_num"]), str(identity["server_version"])
     )
-    columns: dict[int, list[Row]] = {}
+    columns: dict[int, list[AnswerRow]] = {}
     for row in recording.rows("columns"):
         columns.setdefault(int(row["oid"]), []).append(row)
-    indexes: dict[int, list[Row]] = {}
+    indexes: dict[int, list[AnswerRow]] = {}
     for row in recording.rows("indexes"):
         indexes.setdefault(int(row["table_oid"]), []).append(row)
     definitions = {int(row["oid"]): row for row in recording.rows("index_definitions")}

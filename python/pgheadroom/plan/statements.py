@@ -29,7 +29,7 @@ OPTIONS = {
 }
 """How a user names them."""
 
-Texts = tuple[str | None, str | None]
+StatementOrCommand = tuple[str | None, str | None]
 """A statement for the server, or a command line for a client."""
 
 REPACK_FROM_MAJOR = 19
@@ -140,7 +140,7 @@ def undo_fillfactor(mark: TableMark) -> str:
     return set_fillfactor(mark, mark.fillfactor)
 
 
-def rewrite(tool: Tool, mark: TableMark, database: str) -> Texts:
+def rewrite(tool: Tool, mark: TableMark, database: str) -> StatementOrCommand:
     """A rewrite as statement, or as command line of a client; the other one is None."""
     if tool == "VACUUM FULL":
         return f"VACUUM (FULL, ANALYZE) {mark.qualified}", None

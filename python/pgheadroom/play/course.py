@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from pgheadroom.servers.pgbench import TransactionLog
 
-Course = tuple[tuple[int, ...], ...]
+ClientsCourse = tuple[tuple[int, ...], ...]
 """By stretch: the transactions of each client in it."""
 
 _STRETCHES_MAX = 100
@@ -21,7 +21,7 @@ _EACH_MIN = 25
 """Transactions of a client in a stretch, on average; with fewer chance would be taken for pace."""
 
 
-def course(log: TransactionLog, clients: int) -> Course:
+def course(log: TransactionLog, clients: int) -> ClientsCourse:
     """
     Count each client's transactions by stretch of the run.
 
@@ -44,7 +44,7 @@ def course(log: TransactionLog, clients: int) -> Course:
     return tuple(tuple(int(count) for count in part) for part in counts)
 
 
-def farthest_apart(course: Course) -> float:
+def farthest_apart(course: ClientsCourse) -> float:
     """The most that one client was ahead of another at the end of a stretch, of its own share."""
     clients = len(course[0])
     so_far = [0] * clients

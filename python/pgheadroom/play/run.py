@@ -19,7 +19,7 @@ from pgheadroom import quoting
 from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError, LabError, MeasurementInvalid
 from pgheadroom.outcome import Outcome, mid
-from pgheadroom.play.course import Course, course
+from pgheadroom.play.course import ClientsCourse, course
 from pgheadroom.play.deadlocks import Deadlocks
 from pgheadroom.play.events import Event, place_events, read_events
 from pgheadroom.play.load import load
@@ -55,7 +55,7 @@ _CLIENTS_GONE_WITHIN_S = 60.0  # a client that has lost its pgbench ends at once
 _POLL_S = 0.01
 _LOG_PREFIX = "transactions"
 
-Work = Callable[["Cluster"], int]
+OtherWork = Callable[["Cluster"], int]
 """Does a run's transactions on a loaded server, in its database `DATABASE`; says how many."""
 
 
@@ -87,7 +87,7 @@ class Played:
     standing: Standing | None = None
     failed_transactions: int = 0
     holds: tuple[Hold, ...] = ()
-    course: Course = ()
+    course: ClientsCourse = ()
 
 
 def play(
@@ -96,7 +96,7 @@ def play(
     server: str | None = None,
     say: Say | None = None,
     with_places: bool = False,
-    work: Work | None = None,
+    work: OtherWork | None = None,
 ) -> Played:
     """
     Play a profile on a throw-away server and measure it.
@@ -141,7 +141,7 @@ class _Play:
     """A run in progress."""
 
     def __init__(
-        self, host: Host, cluster: Cluster, profile: Profile, say: Say, work: Work | None
+        self, host: Host, cluster: Cluster, profile: Profile, say: Say, work: OtherWork | None
     ) -> None:
         self.host = host
         self.cluster = cluster
@@ -150,7 +150,7 @@ class _Play:
         self.work = work
         self.names = profile.table_names
         self.standing: Standing | None = None
-        self.course: Course = ()
+        self.course: ClientsCourse = ()
         self.ended_at: Sequence[float] = ()
 
     def run(self, assumed: Assumed, *, with_places: bool) -> Played:

@@ -27,6 +27,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pgheadroom.dataclass import dataclass
+from pgheadroom.types import Span
 
 LEVEL = "debug3"
 """The `log_min_messages` at which workers say what they are at."""
@@ -35,9 +36,6 @@ _LINE = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}) UTC \[(\d+)\] (?:D
 _CHECKED = re.compile(r"\S+: vac: \d+ \(threshold ")
 _EXIT = "shmem_exit("
 _TICK_S = 0.001  # %m cuts times off at milliseconds
-
-Range = tuple[float, float]
-"""From and to when something was that happened at one moment of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +46,8 @@ class Hold:
     In seconds since the clients started, or as shares of their transactions.
     """
 
-    began: Range
-    ended: Range
+    began: Span
+    ended: Span
 
 
 @dataclass(slots=True)
@@ -63,7 +61,7 @@ class _Worker:
 
     last_s: float
     is_ours: bool = False
-    began: Range | None = None
+    began: Span | None = None
     since_s: float | None = None
     checked_s: float | None = None
     holds: list[Hold] = field(default_factory=list)
@@ -100,11 +98,11 @@ class _Worker:
             self._renew((self.since_s, self.since_s + _TICK_S))
         self._end((math.inf, math.inf))
 
-    def _renew(self, moment: Range) -> None:
+    def _renew(self, moment: Span) -> None:
         self._end(moment)
         self.began = moment
 
-    def _end(self, moment: Range) -> None:
+    def _end(self, moment: Span) -> None:
         if self.is_ours and self.began is not None:
             self.holds.append(Hold(began=self.began, ended=moment))
         self.began = None
@@ -162,7 +160,7 @@ def place_holds(
     """
     ended = sorted(ended_at)
 
-    def shares(times_s: Range) -> Range:
+    def shares(times_s: Span) -> Span:
         low, high = (bisect_right(ended, began_at + time_s) / len(ended) for time_s in times_s)
         return low, high
 

@@ -27,9 +27,9 @@ good disk; arbitrary."""
 Pace = tuple[Literal["even", "arrivals"], float]
 """Transactions a second, evenly; or the seconds within which they arrive."""
 
-Kind = Literal["autovacuum", "autoanalyze", "checkpoint"]
+ClockEventKind = Literal["autovacuum", "autoanalyze", "checkpoint"]
 
-Moment = Annotated[float, Stored(float, dump=lambda moment_s: round(moment_s, 3))]
+MomentS = Annotated[float, Stored(float, dump=lambda moment_s: round(moment_s, 3))]
 """Seconds since the run began, in files to the millisecond."""
 
 
@@ -43,10 +43,10 @@ class Happened:
     write.
     """
 
-    kind: Kind
+    kind: ClockEventKind
     table: str | None
-    began_s: Moment
-    ended_s: Moment | None
+    began_s: MomentS
+    ended_s: MomentS | None
     pages: int
 
 
@@ -143,7 +143,7 @@ def by_itself(runs: Sequence[_core.Simulated]) -> ByItself | None:
     if duration_s is None:
         return None
 
-    def often(kind: Kind) -> Value:
+    def often(kind: ClockEventKind) -> Value:
         return counted([sum(item[0] == kind for item in run.happened) for run in runs])
 
     return ByItself(

@@ -12,7 +12,7 @@ from pgheadroom.dataclass import dataclass
 RANGE_KEYS = 1000
 """Keys of a range whose pages are counted."""
 
-Measured = tuple[tuple[float, float | None], tuple[float, float | None]]
+OrderPair = tuple[tuple[float, float | None], tuple[float, float | None]]
 """Pages of a range and correlation, before and after."""
 
 
@@ -38,7 +38,7 @@ class KeyOrder:
     correlation: float | None
 
 
-def order_of(runs: Sequence[Mapping[str, Measured]]) -> dict[str, KeyOrder] | None:
+def order_of(runs: Sequence[Mapping[str, OrderPair]]) -> dict[str, KeyOrder] | None:
     """
     The order of each table, the mean over the runs of a cell; None where nothing was measured.
 

@@ -18,7 +18,7 @@ from pgheadroom.errors import ParameterError
 from pgheadroom.forms import Stored, in_file
 from pgheadroom.outcome import Outcome, Value
 from pgheadroom.predict.cells import Cell
-from pgheadroom.predict.clock import Clock, Moment
+from pgheadroom.predict.clock import Clock, MomentS
 from pgheadroom.predict.convergence import TakesEffect
 from pgheadroom.predict.sampling import heap_pages
 from pgheadroom.predict.series import InColumns
@@ -80,8 +80,8 @@ class RewrittenLater:
     evidence: Literal["exact", "interval", "model"]
     at_frac: float
     until_frac: Annotated[float, Stored(float, dump=lambda part: round(part, 6))]
-    at_s: Moment | None
-    until_s: Moment | None
+    at_s: MomentS | None
+    until_s: MomentS | None
     tables: tuple[RewriteWork, ...]
     predicted: Outcome
     effect: TakesEffect | None = field(default=None, metadata=in_file(unless_none=True))

@@ -24,7 +24,7 @@ from pgheadroom.predict.clock import Clock, Pace, has_clockwork
 from pgheadroom.predict.memory import check_memory
 from pgheadroom.predict.sampling import PageSample
 from pgheadroom.profile import Profile, Snapshot, to_json
-from pgheadroom.types import PgVersion
+from pgheadroom.types import PgVersion, Span
 
 Storage = Literal["local", "log-structured"]
 """
@@ -40,9 +40,6 @@ place with undo pages. The latter two are models.
 
 TwinEvent = tuple[float, str, str | None]
 """When (0 to 1 of the run), what (`checkpoint_starting`, `autovacuum`, ...), which table."""
-
-Range = tuple[float, float]
-"""From and to which share of the run something may have happened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +57,7 @@ class Given:
     operations: int | None = None
     events: tuple[TwinEvent, ...] | None = None
     snapshots: tuple[tuple[float, float], ...] | None = None
-    holds: tuple[tuple[Range, Range], ...] = ()
+    holds: tuple[tuple[Span, Span], ...] = ()
     standing: tuple[float, float] | None = None
     course: tuple[tuple[int, ...], ...] = ()
 
@@ -283,7 +280,7 @@ def _snapshots(held: Iterable[tuple[float, float]]) -> tuple[Snapshot, ...]:
     )
 
 
-def _drawn(moment: Range, seed: int) -> float:
+def _drawn(moment: Span, seed: int) -> float:
     low, high = moment
     drawn = random.Random(f"{seed} {low!r} {high!r}")  # noqa: S311 - a draw, not a secret
     return drawn.uniform(low, high)

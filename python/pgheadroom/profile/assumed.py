@@ -5,19 +5,17 @@ Which defaults stand where a profile's file says nothing: by the path of the fie
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from pgheadroom.forms import defaults, write
 from pgheadroom.profile.column_types import Kind
 from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR, ServerSettings
+from pgheadroom.profile.spelling import Raw
 from pgheadroom.profile.stating import said_assumed
 from pgheadroom.profile.tables import IndexProfile, TableProfile
 from pgheadroom.profile.workload import PARAMETERS, Operation, PgbenchFillfactors, Run
 from pgheadroom.types import Assumed, PgVersion, Taken
 
 _INDEX_FILLFACTOR = 90  # BTREE_DEFAULT_FILLFACTOR, src/include/access/nbtree.h
-
-Raw = Mapping[str, Any]
 
 
 class _Notes(dict[str, Taken]):

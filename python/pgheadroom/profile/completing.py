@@ -14,6 +14,7 @@ from pgheadroom.profile.change import GROWTH_BYTES_MAX, SETS_EXPECTED, Change
 from pgheadroom.profile.column_types import PATTERN_OPS, Kind, assumed_width, width_range
 from pgheadroom.profile.keys import check_ordered, named_columns
 from pgheadroom.profile.queue_head import check_head
+from pgheadroom.profile.spelling import Raw
 from pgheadroom.profile.stating import with_stated
 from pgheadroom.profile.tables import (
     INTEGER_MAX,
@@ -51,8 +52,6 @@ _NOT_OF: Mapping[str, tuple[str, ...]] = {
 }
 """Fields that an index of a method does not have."""
 _RELOPTION = re.compile(r"(toast\.)?[a-z_]{1,60}")
-
-Raw = Mapping[str, Any]
 
 
 def completed_table(table: TableProfile, raw: Raw, path: str) -> TableProfile:

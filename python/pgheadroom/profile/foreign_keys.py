@@ -6,15 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from pgheadroom.forms import fail
 from pgheadroom.profile.column_types import Kind
 from pgheadroom.profile.model import Profile
+from pgheadroom.profile.spelling import Raw
 from pgheadroom.profile.tables import INTEGER_MAX, ColumnProfile, ForeignKey, TableProfile, Values
 from pgheadroom.profile.workload import Operation
-
-Raw = Mapping[str, Any]
 
 
 def with_parents(tables: tuple[TableProfile, ...], raw: Sequence[Raw]) -> tuple[TableProfile, ...]:

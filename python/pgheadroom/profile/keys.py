@@ -7,15 +7,13 @@ number of the row as well, so that a statement names them too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from pgheadroom.forms import fail
 from pgheadroom.profile.column_types import Kind
+from pgheadroom.profile.spelling import Raw
 from pgheadroom.profile.tables import INTEGER_MAX, ColumnProfile, TableProfile
 from pgheadroom.profile.workload import Operation
-
-Raw = Mapping[str, Any]
 
 HASHED_BYTES_MIN = 16
 """Digits of a hash as which the keys of many rows differ: 64 bits."""

@@ -23,15 +23,17 @@ Whole = Annotated[int, between(0, 2**63 - 1)]
 Oid = Annotated[int, between(0, _OID_MAX)]
 Pages = Annotated[int, between(0, _PAGES_MAX)]
 Frac = Annotated[float, between(0, 1)]
-Count = Annotated[float, between(0, _NUMBER_MAX)]
-Bytes = Annotated[float, between(0, 2**31)]
+AnyCount = Annotated[float, between(0, _NUMBER_MAX)]
+ByteCount = Annotated[float, between(0, 2**31)]
 Seconds = Annotated[float, between(0, SECONDS_MAX)]
-Counts = Mapping[str, Count | None]
+Counts = Mapping[str, AnyCount | None]
 Texts = tuple[str, ...]
 ReplicaIdentity = Literal["default", "nothing", "full", "index"]
 UNLESS_NONE = in_file(unless_none=True)
 _WITH_STATISTICS = in_file(only=lambda it: it.avg_width is not None)
-Setting = Annotated[str | bool | int | float, Expected("a setting: a text or a number", whole=True)]
+SettingValue = Annotated[
+    str | bool | int | float, Expected("a setting: a text or a number", whole=True)
+]
 
 
 @kept
@@ -54,7 +56,7 @@ class TableCounters(Kept):
 class TableRates(Kept):
     """The same, a second."""
 
-    n_tup_upd: Count | None = None
+    n_tup_upd: AnyCount | None = None
 
 
 @kept
@@ -82,7 +84,7 @@ class ObservedIndex(Kept):
     is_primary: bool
     is_summarizing: bool
     columns: Texts
-    reloptions: Mapping[str, Setting] | None = None
+    reloptions: Mapping[str, SettingValue] | None = None
     ends_hot: bool
     ends_hot_by_columns: Texts
     include: Texts | None = field(default=None, metadata=UNLESS_NONE)
@@ -116,13 +118,13 @@ class ObservedColumn(Kept):
     is_user_type: bool | None = None
     null_frac: Frac | None = None
     null_frac_evidence: str | None = None
-    avg_width: Count | None = field(default=None, metadata=UNLESS_NONE)
+    avg_width: AnyCount | None = field(default=None, metadata=UNLESS_NONE)
     n_distinct: Annotated[float, between(-1, _NUMBER_MAX)] | None = field(
         default=None, metadata=_WITH_STATISTICS
     )
     correlation: float | None = field(default=None, metadata=_WITH_STATISTICS)
-    stored_bytes: Bytes | None = field(default=None, metadata=UNLESS_NONE)
-    stored_bytes_deviation: Bytes | None = field(default=None, metadata=UNLESS_NONE)
+    stored_bytes: ByteCount | None = field(default=None, metadata=UNLESS_NONE)
+    stored_bytes_deviation: ByteCount | None = field(default=None, metadata=UNLESS_NONE)
     stored_bytes_evidence: str | None = field(default=None, metadata=UNLESS_NONE)
     substituted: str | None = field(default=None, metadata=UNLESS_NONE)
     key_order: str | None = field(default=None, metadata=UNLESS_NONE)
@@ -139,10 +141,10 @@ class UpdateClass(Kept):
     attnums: tuple[Annotated[int, between(0, 1600)], ...] | None = None
     calls: Whole
     rows: Whole | None
-    wal_bytes: Count | None = None
-    wal_fpi: Count | None = None
+    wal_bytes: AnyCount | None = None
+    wal_fpi: AnyCount | None = None
     frac: Frac | None
-    rows_per_statement: Count | None = field(default=None, metadata=UNLESS_NONE)
+    rows_per_statement: AnyCount | None = field(default=None, metadata=UNLESS_NONE)
     same: Texts | None = field(default=None, metadata=UNLESS_NONE)
     appended: Texts | None = field(default=None, metadata=UNLESS_NONE)
     by_trigger: Texts | None = field(default=None, metadata=UNLESS_NONE)
@@ -181,7 +183,7 @@ class ObservedAges(Kept):
     gone_frac: Frac | None = field(default=None, metadata=UNLESS_NONE)
     updates: Whole | None = field(default=None, metadata=UNLESS_NONE)
     rows: tuple[Whole, ...] | None = field(default=None, metadata=UNLESS_NONE)
-    beside: Count | None = field(default=None, metadata=UNLESS_NONE)
+    beside: AnyCount | None = field(default=None, metadata=UNLESS_NONE)
 
 
 @kept
@@ -196,7 +198,7 @@ class ObservedFill(Kept):
     columns: Texts
     rows: tuple[Whole, Whole, Whole]
     ever_frac: Frac
-    aligned_bytes: tuple[Bytes, Bytes] | None = field(default=None, metadata=UNLESS_NONE)
+    aligned_bytes: tuple[ByteCount, ByteCount] | None = field(default=None, metadata=UNLESS_NONE)
 
 
 @kept
@@ -235,8 +237,8 @@ class ObservedUpdates(Kept):
 class TupleBytes(Kept):
     """Lengths of rows' versions."""
 
-    mean: Bytes
-    deviation: Bytes
+    mean: ByteCount
+    deviation: ByteCount
     evidence: str | None = None
 
 
@@ -245,13 +247,13 @@ class ObservedSample(Kept):
     """What a sample of pages shows; `ages` are rows by age: [k, rows, bytes], from 2^k xids on."""
 
     tuple_bytes: TupleBytes
-    pages: Count | None = None
-    rows: Count | None = None
-    page_bytes_mean: Bytes | None = None
-    recent_rows: Count | None = None
+    pages: AnyCount | None = None
+    rows: AnyCount | None = None
+    page_bytes_mean: ByteCount | None = None
+    recent_rows: AnyCount | None = None
     drawn_percent: Annotated[float, between(0, 100)] | None = None
     since_xids: Annotated[int, between(0, 2**32)] | None = None
-    ages: tuple[tuple[Annotated[int, between(0, 64)], Count, Count], ...] | None = None
+    ages: tuple[tuple[Annotated[int, between(0, 64)], AnyCount, AnyCount], ...] | None = None
 
 
 @kept

@@ -14,7 +14,7 @@ from pgheadroom.forms import Kept, between, kept
 from pgheadroom.profile.observed import (
     SECONDS_MAX,
     UNLESS_NONE,
-    Count,
+    AnyCount,
     Counts,
     Frac,
     Oid,
@@ -76,7 +76,7 @@ class Moment(Kept):
     """How old the oldest snapshot was at one moment, in transactions."""
 
     at_s: float | None = None
-    age_xids: Count | None = None
+    age_xids: AnyCount | None = None
     oldest_xid: str | int | None = None
 
 
@@ -147,8 +147,8 @@ class ObservedDomain(Kept):
 class CheckpointCounters(Kept):
     """Checkpoints of the interval."""
 
-    num_timed: Count | None = None
-    num_requested: Count | None = None
+    num_timed: AnyCount | None = None
+    num_requested: AnyCount | None = None
     totals: Counts | None = None
 
 
@@ -156,9 +156,9 @@ class CheckpointCounters(Kept):
 class WalCounters(Kept):
     """WAL of the interval, of the whole cluster."""
 
-    wal_records: Count | None = None
-    wal_fpi: Count | None = None
-    wal_bytes: Count | None = None
+    wal_records: AnyCount | None = None
+    wal_fpi: AnyCount | None = None
+    wal_bytes: AnyCount | None = None
     totals: Counts | None = None
 
 
@@ -166,7 +166,7 @@ class WalCounters(Kept):
 class DatabaseCounters(Kept):
     """Of pg_stat_database."""
 
-    xact_commit: Count | None = None
+    xact_commit: AnyCount | None = None
     totals: Counts | None = None
 
 
@@ -190,7 +190,7 @@ class ServerCounters(Kept):
     wal_position_bytes: float | None = field(default=None, metadata=UNLESS_NONE)
     wal_bytes_per_s: float | None = field(default=None, metadata=UNLESS_NONE)
     xids: Whole | None = None
-    xids_per_s: Count | None = None
+    xids_per_s: AnyCount | None = None
 
 
 @kept

@@ -6,13 +6,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 from pgheadroom import _core
 from pgheadroom.errors import InputError
 from pgheadroom.forms import Expected, Stored, Text, brief
 from pgheadroom.profile.column_types import BITS_MAX, FORMS, base_of, length_of
 from pgheadroom.units import parse_setting_bytes, setting_bytes
+
+Raw = Mapping[str, Any]
+"""What stands in a file, which tells what was said from what was not."""
 
 VERSION_MIN, VERSION_MAX = 15, 19
 _SERVER_VERSION = re.compile(r"([0-9]{2})(?:\.[0-9]{0,2}|(?:alpha|beta|rc)[0-9]+|devel)?")

@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import Annotated, Literal
 
 from pgheadroom.dataclass import dataclass
-from pgheadroom.forms import Expected, Names, Stored, Text, between, in_file
+from pgheadroom.forms import Expected, NameList, Stored, Text, between, in_file
 from pgheadroom.profile.column_types import FORMS, ColumnForm, Kind, base_of, length_of
 from pgheadroom.profile.observed import ObservedTable
 from pgheadroom.profile.spelling import Name, Words, type_name
@@ -108,7 +108,7 @@ class Stated:
     null_frac: Annotated[float, between(0, 1)] = 0.0
     true_frac: Annotated[float, between(0, 1)] | None = None
     changed_frac: Annotated[float, between(0, 1)] = 1.0
-    columns: Names = ()
+    columns: NameList = ()
     assumed: bool = False
 
 
@@ -121,16 +121,16 @@ class IndexProfile:
     """
 
     name: Name
-    columns: Names = field(default=(), metadata=in_file(unless_empty=True))
-    expressions: Names = field(default=(), metadata=in_file(unless_empty=True))
+    columns: NameList = field(default=(), metadata=in_file(unless_empty=True))
+    expressions: NameList = field(default=(), metadata=in_file(unless_empty=True))
     unique: bool = False
     method: Literal["btree", "brin", "hash", "gin", "gist", "spgist"] = "btree"
-    include: Names = field(default=(), metadata=in_file(unless_empty=True))
+    include: NameList = field(default=(), metadata=in_file(unless_empty=True))
     where: Text | None = None
     fillfactor: Annotated[int, between(10, 100)] | None = None
     deduplicate_items: bool | None = None
-    order: Names = field(default=(), metadata=in_file(unless_empty=True))
-    opclass: Names = field(default=(), metadata=in_file(unless_empty=True))
+    order: NameList = field(default=(), metadata=in_file(unless_empty=True))
+    opclass: NameList = field(default=(), metadata=in_file(unless_empty=True))
     nulls_not_distinct: bool = field(default=False, metadata=in_file(unless_empty=True))
     pages_per_range: Annotated[int, between(1, 131_072)] | None = field(
         default=None, metadata=in_file(unless_none=True)
@@ -149,7 +149,7 @@ class IndexProfile:
 class ForeignKey:
     """A column that refers to the key of another table."""
 
-    columns: Names
+    columns: NameList
     references: Text
 
     @property

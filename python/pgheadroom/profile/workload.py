@@ -12,7 +12,7 @@ from dataclasses import asdict, field
 from typing import Annotated, Literal
 
 from pgheadroom.dataclass import dataclass
-from pgheadroom.forms import Expected, Names, Stored, Text, between, in_file
+from pgheadroom.forms import Expected, NameList, Stored, Text, between, in_file
 from pgheadroom.profile.change import (
     SETS_EXPECTED,
     Change,
@@ -123,7 +123,7 @@ class Operation:
     abort_frac: Annotated[float, between(0, 1)] = 0.0
     sets: Annotated[
         tuple[Change, ...],
-        Stored(Names | Mapping[str, ChangeInFile], changes_of, changes_in_file),
+        Stored(NameList | Mapping[str, ChangeInFile], changes_of, changes_in_file),
         Expected(SETS_EXPECTED),
     ] = field(default=(), metadata=in_file(unless_empty=True))
     pick: Pick | None = None

@@ -28,7 +28,7 @@ from pgheadroom.report.columns import measure_column, share_title
 from pgheadroom.report.table import Column
 from pgheadroom.types import Interval
 
-Row = dict[str, Any]
+ChartRow = dict[str, Any]
 View = dict[str, Any]
 
 MOST_GROUPS = 8
@@ -99,9 +99,9 @@ class Canvas:
     """
 
     def __init__(self) -> None:
-        self._rows: dict[str, list[Row]] = {}
+        self._rows: dict[str, list[ChartRow]] = {}
 
-    def data(self, rows: Sequence[Row]) -> alt.NamedData:
+    def data(self, rows: Sequence[ChartRow]) -> alt.NamedData:
         """Keep rows, and give the name under which a layer refers to them."""
         name = f"rows{len(self._rows)}"
         self._rows[name] = [
@@ -140,7 +140,7 @@ class Panel:
     """
 
     title: str
-    rows: Sequence[Row]
+    rows: Sequence[ChartRow]
     form: Literal["point", "line", "bar"] = "point"
     order: Sequence[str] | None = None
     x_title: str | None = None
@@ -173,12 +173,12 @@ def resolved(spec: Mapping[str, Any], colours: Mapping[str, str] = LIGHT) -> dic
 
 def row(
     x: object, value: CellValue, *, group: str = "", where: str = "", column: Column
-) -> Row | None:
+) -> ChartRow | None:
     """A row of a panel from a cell's value; None when the value is no number."""
     mid = middle(value)
     if mid is None:
         return None
-    found: Row = {"x": x, "mid": mid, "group": group, "where": where or str(x)}
+    found: ChartRow = {"x": x, "mid": mid, "group": group, "where": where or str(x)}
     found["said"] = str(column.write(value)) + (f" {column.unit}" if column.unit else "")
     if isinstance(value, Interval) and value.low != value.high:
         found |= {"low": value.low, "high": value.high}
@@ -365,13 +365,13 @@ def _vertical_axis(panel: Panel) -> alt.Axis:
     return alt.Axis(title=None, format=".0%" if panel.share else axis_format(largest), tickCount=5)
 
 
-def ends(rows: Sequence[Row]) -> tuple[float, float]:
+def ends(rows: Sequence[ChartRow]) -> tuple[float, float]:
     """The least and the greatest value that rows reach, their intervals included."""
     reached = [float(item[key]) for item in rows for key in ("low", "mid", "high") if key in item]
     return min(reached), max(reached)
 
 
-def _log_axis(rows: Sequence[Row]) -> alt.Axis:
+def _log_axis(rows: Sequence[ChartRow]) -> alt.Axis:
     """A few lines only: one for each digit between the powers of ten would hide the points."""
     low, high = ends(rows)
     if not 0 < low <= high:

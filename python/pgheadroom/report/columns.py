@@ -7,7 +7,7 @@ from __future__ import annotations
 from pgheadroom.lab import reading
 from pgheadroom.lab.design import Measure
 from pgheadroom.lab.reading import Result
-from pgheadroom.lab.result import Cell, CellValue, FactorLevels
+from pgheadroom.lab.result import CellValue, FactorLevels, ResultCell
 from pgheadroom.report.table import Column
 
 
@@ -66,7 +66,7 @@ def constant_note(result: Result) -> str | None:
     return f"The same in every cell: {', '.join(constant)}."
 
 
-def level(cell: Cell, factor: FactorLevels) -> CellValue:
+def level(cell: ResultCell, factor: FactorLevels) -> CellValue:
     """A cell's level of a factor, as a table's value."""
     found = cell.get(factor.name)
     if found is None or (factor.numeric and reading.number(found) is not None):

@@ -18,13 +18,13 @@ from pathlib import Path
 from pgheadroom.errors import LabError
 from pgheadroom.servers import disk
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
+RunProgram = Callable[..., subprocess.CompletedProcess[str]]
 
 _FILES_A_COMMAND = 500
 """Below every limit on the length of a command line (arbitrary)."""
 
 
-def restore_folder(original: Path, used: Path, run: Run) -> int:
+def restore_folder(original: Path, used: Path, run: RunProgram) -> int:
     """
     Make `used` equal to `original`, of which it was once a copy.
 
@@ -71,7 +71,7 @@ def _is_changed(original: os.stat_result, used: os.stat_result) -> bool:
 
 
 def _in_parts(
-    run: Run, command: Sequence[str], names: Sequence[str], last: Sequence[str], folder: Path
+    run: RunProgram, command: Sequence[str], names: Sequence[str], last: Sequence[str], folder: Path
 ) -> None:
     """Run a command on many names, a part of them at a time."""
     for start in range(0, len(names), _FILES_A_COMMAND):

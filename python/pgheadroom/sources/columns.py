@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgheadroom.dataclass import dataclass
 from pgheadroom.sources.observing import ObservationRequest, ask_with_samples
-from pgheadroom.sources.recording import Recording, Row
+from pgheadroom.sources.recording import AnswerRow, Recording
 from pgheadroom.sources.sampled import sample_summary
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class _Facts:
     """The rows of a recording by table."""
 
     def __init__(self, recording: Recording) -> None:
-        self._columns: dict[int, list[Row]] = {}
+        self._columns: dict[int, list[AnswerRow]] = {}
         self._dropped: dict[int, int] = {}
         for row in recording.rows("columns"):
             if row["is_dropped"]:
@@ -125,14 +125,14 @@ class _Facts:
             (row["schema"], row["table"], row["name"]): row
             for row in recording.rows("column_statistics")
         }
-        self._indexes: dict[int, list[Row]] = {}
+        self._indexes: dict[int, list[AnswerRow]] = {}
         for row in recording.rows("indexes"):
             if row["method"] == "btree":
                 self._indexes.setdefault(row["table_oid"], []).append(row)
         self._sizes = {row["oid"]: row for row in recording.rows("sizes")}
         self._samples = {row["oid"]: row for row in recording.rows("sample")}
 
-    def table(self, row: Row) -> LiveTable:
+    def table(self, row: AnswerRow) -> LiveTable:
         oid = row["oid"]
         sample = self._samples.get(oid)
         size = self._sizes.get(oid)
@@ -154,7 +154,7 @@ class _Facts:
             added_columns=tuple(str(c["name"]) for c in listed if c["has_missing"]),
         )
 
-    def _column(self, row: Row, column: Row, sample: Row | None) -> LiveColumn:
+    def _column(self, row: AnswerRow, column: AnswerRow, sample: AnswerRow | None) -> LiveColumn:
         statistics = self._statistics.get((row["schema"], row["name"], column["name"]))
         stored, null_frac, evidence = None, None, None
         if statistics is not None:
@@ -184,7 +184,7 @@ class _Facts:
 
 
 def _access(
-    recording: Recording, rows: list[Row], unreadable: list[str], *, samples: bool
+    recording: Recording, rows: list[AnswerRow], unreadable: list[str], *, samples: bool
 ) -> ColumnAccess:
     """The role's level of access, of the three that the documentation names."""
     row = recording.row("access", "shape") or {}

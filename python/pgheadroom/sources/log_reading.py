@@ -31,7 +31,7 @@ from pgheadroom.progress import Say
 from pgheadroom.sources.encoding import codec_of
 from pgheadroom.sources.log import StatementCounts
 from pgheadroom.sources.log_files import FilePart, LogPlace, check_log, parts_since, places
-from pgheadroom.sources.recording import Recording, Row
+from pgheadroom.sources.recording import AnswerRow, Recording
 
 PREFIX_EXPECTED = "%m [%p] %q%u@%d "
 """Debian's `log_line_prefix`: time and database stand in it."""
@@ -67,7 +67,7 @@ class Logged:
     sampled: str | None = None
 
 
-def logged_of(row: Row | None, *, around_s: float) -> Logged:
+def logged_of(row: AnswerRow | None, *, around_s: float) -> Logged:
     """
     Out of a row of the query `log_settings`.
 
@@ -107,7 +107,7 @@ def _zones(name: str, around_s: float) -> tuple[tuple[bytes, int], ...]:
     return tuple(found.items())
 
 
-def _sampled(row: Row) -> str | None:
+def _sampled(row: AnswerRow) -> str | None:
     """What of the statements the server logs, where it is not all that write."""
     if row["statements"] in ("mod", "all") or str(row["min_duration"]) == "0":
         return None

@@ -26,7 +26,7 @@ from pgheadroom.errors import ParameterError
 from pgheadroom.progress import Say
 from pgheadroom.sources import sql
 from pgheadroom.sources.encoding import codec_of
-from pgheadroom.sources.recording import RecordedAnswer, Recording, Row, line_of, parsed
+from pgheadroom.sources.recording import AnswerRow, RecordedAnswer, Recording, line_of, parsed
 
 if TYPE_CHECKING:
     import psycopg
@@ -289,7 +289,7 @@ class _Watch:
             if extension in schemas:
                 self._variables[variable] = schemas[extension]
 
-    def _rows(self, query: str) -> tuple[Row, ...]:
+    def _rows(self, query: str) -> tuple[AnswerRow, ...]:
         return Recording(tuple(self._lines)).rows(query)
 
     def _wait(self) -> None:

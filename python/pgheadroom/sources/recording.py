@@ -22,7 +22,7 @@ from pgheadroom.input_file import read_text
 FILE_PATTERN = "pgheadroom-observed-*.jsonl"
 _FILE_BYTES_MAX = 1024**3  # thousands of tables give some tens of MB; arbitrary
 _UNDECODED = re.compile("[\udc80-\udcff]")  # what surrogateescape makes of a byte
-Row = dict[str, Any]
+AnswerRow = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class RecordedAnswer:
 
     query: str
     moment: str
-    rows: tuple[Row, ...]
+    rows: tuple[AnswerRow, ...]
     failed: str | None = None
 
 
@@ -41,7 +41,7 @@ class Recording:
 
     lines: tuple[RecordedAnswer, ...]
 
-    def rows(self, query: str, moment: str | None = None) -> tuple[Row, ...]:
+    def rows(self, query: str, moment: str | None = None) -> tuple[AnswerRow, ...]:
         """The rows of a query, of one pass or of all; empty if it was not asked."""
         return tuple(
             row
@@ -50,7 +50,7 @@ class Recording:
             for row in line.rows
         )
 
-    def row(self, query: str, moment: str) -> Row | None:
+    def row(self, query: str, moment: str) -> AnswerRow | None:
         """The first row, None if there is none."""
         found = self.rows(query, moment)
         return found[0] if found else None

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from pgheadroom.sources.recording import Row
+from pgheadroom.sources.recording import AnswerRow
 
 PERCENTILES = ("p05", "p25", "p50", "p75", "p95")
 """Of row lengths; the query draws the same ones."""
 
 
-def sample_summary(sample: Row | None) -> dict[str, Any] | None:
+def sample_summary(sample: AnswerRow | None) -> dict[str, Any] | None:
     """What a sample said of the rows; None without one, or without a row."""
     if sample is None or not sample.get("rows"):
         return None

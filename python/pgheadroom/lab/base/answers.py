@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pgheadroom.lab import reading
-from pgheadroom.lab.answer_words import Cell, Compared, Sentence, comparisons, named, tally
+from pgheadroom.lab.answer_words import Compared, SaidCell, Sentence, comparisons, named, tally
 from pgheadroom.lab.reading import Result
 
 
@@ -69,7 +69,7 @@ def as_predicted(result: Result, what: str) -> str | None:
     return f"{exact} of {count} {what} are exactly as predicted and {count - exact} are not{runs}."
 
 
-def in_order(result: Result, wanted: Cell, across: str) -> list[Cell]:
+def in_order(result: Result, wanted: SaidCell, across: str) -> list[SaidCell]:
     """
     The cells that go by rounds or windows, in their order, for the first level of all else.
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from pgheadroom.lab import rounds
 from pgheadroom.lab.contrast import blocks, contrast
-from pgheadroom.lab.design import Cell, Request, Trial
+from pgheadroom.lab.design import Request, Trial, TrialCell
 from pgheadroom.lab.experiment import (
     Experiment,
     Summary,
@@ -50,15 +50,15 @@ class Comparing(Experiment):
         if self.own_server is not None:
             require_own_server(throw_away, self.own_server)
 
-    def reference(self, request: Request, cell: Cell) -> Cell:  # noqa: ARG002
+    def reference(self, request: Request, cell: TrialCell) -> TrialCell:  # noqa: ARG002
         """The cell that a cell is compared with: the first level of every factor."""
         return {name: levels[0] for name, levels in request.levels.items()}
 
-    def pairs(self, request: Request) -> list[tuple[Cell, Cell]]:
+    def pairs(self, request: Request) -> list[tuple[TrialCell, TrialCell]]:
         """Cells with what each is compared with; a cell beside itself stands for its control."""
         return [(cell, self.reference(request, cell)) for cell in request.cells()]
 
-    def is_controlled(self, request: Request, cell: Cell) -> bool:
+    def is_controlled(self, request: Request, cell: TrialCell) -> bool:
         """Whether a cell has a second arm in each block, its A/A control."""
         return cell == self.reference(request, cell)
 

@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 
 from pgheadroom.lab.reading import printable
-from pgheadroom.report.charts import MOST_GROUPS, PALETTE, Canvas, Chart, Row, layered
+from pgheadroom.report.charts import MOST_GROUPS, PALETTE, Canvas, Chart, ChartRow, layered
 
 _LEAST = 1e-3
 """Regrets below 0.1 % are drawn there: a logarithm needs a least value."""
@@ -31,7 +31,7 @@ def regrets(by_rule: Mapping[str, Sequence[float]]) -> Chart:
     return Chart(title, said, spec, said)
 
 
-def _rows(rule: str, found: Sequence[float]) -> list[Row]:
+def _rows(rule: str, found: Sequence[float]) -> list[ChartRow]:
     ordered = sorted(found)
     return [
         {
@@ -44,7 +44,7 @@ def _rows(rule: str, found: Sequence[float]) -> list[Row]:
     ]
 
 
-def _view(canvas: Canvas, rows: Sequence[Row], groups: Sequence[str]) -> dict[str, Any]:
+def _view(canvas: Canvas, rows: Sequence[ChartRow], groups: Sequence[str]) -> dict[str, Any]:
     shown = list(groups[:MOST_GROUPS])
     across = alt.X("x:Q", axis=alt.Axis(title="share of the workloads, %", tickCount=6))
     upwards = alt.Y(

@@ -18,8 +18,8 @@ from pgheadroom.lab.result import CellValue, FactorLevels
 from pgheadroom.report.charts import (
     MOST_GROUPS,
     Chart,
+    ChartRow,
     Panel,
-    Row,
     alternative,
     intervals_sentence,
     legend_title,
@@ -133,7 +133,7 @@ def against(
     values: list[CellValue] = []
     for measure in shown:
         column = measure_column(measure)
-        rows: list[Row] = []
+        rows: list[ChartRow] = []
         for cell in picked:
             place = cell.get(across.name)
             x = reading.number(place) if across.numeric else reading.label(place)

@@ -18,7 +18,7 @@ from pgheadroom.report.charts import (
     TOLD,
     Canvas,
     Chart,
-    Row,
+    ChartRow,
     View,
     axis_format,
     colour,
@@ -82,7 +82,7 @@ def _bar(
     measure: Measure,
     own: Sequence[FactorLevels],
     form: CellBars,
-) -> Row | None:
+) -> ChartRow | None:
     label = " · ".join(reading.label(cell.get(factor.name)) for factor in own)
     found = row(
         label,
@@ -103,7 +103,7 @@ def _bar(
     return found
 
 
-def _bars(canvas: Canvas, measure: Measure, rows: list[Row]) -> View:
+def _bars(canvas: Canvas, measure: Measure, rows: list[ChartRow]) -> View:
     order = [item["x"] for item in rows]
     groups = list(dict.fromkeys(item["group"] for item in rows))
     down = alt.Y("x:N", scale=alt.Scale(domain=order), axis=alt.Axis(title=None, labelLimit=180))

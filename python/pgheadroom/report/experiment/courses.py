@@ -16,8 +16,8 @@ from pgheadroom.lab.reading import Result, group_label
 from pgheadroom.lab.result import CellValue
 from pgheadroom.report.charts import (
     Chart,
+    ChartRow,
     Panel,
-    Row,
     alternative,
     intervals_sentence,
     legend_title,
@@ -67,7 +67,7 @@ def _rows(
     values: list[CellValue],
     *,
     suffix: str = "",
-) -> list[Row]:
+) -> list[ChartRow]:
     """One row a cell; what was drawn is added to `values`."""
     found = []
     column = measure_column(measure)
@@ -98,7 +98,7 @@ def by_either(result: Result, form: ByEither, *, is_key: bool) -> Chart | None:
             continue
         measure = by_name(result).get(name, Measure(name=name))
         column = measure_column(measure)
-        rows: list[Row] = []
+        rows: list[ChartRow] = []
         for cell in reading.cells(result):
             value = reading.value(cell, name)
             place = cell.get(across)

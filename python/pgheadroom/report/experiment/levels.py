@@ -17,8 +17,8 @@ from pgheadroom.lab.result import CellValue, ComparedCells
 from pgheadroom.report.charts import (
     MOST_GROUPS,
     Chart,
+    ChartRow,
     Panel,
-    Row,
     alternative,
     ends,
     intervals_sentence,
@@ -67,7 +67,7 @@ class _Across:
         """A cell's place in words."""
         return reading.at(cell, [self.name, *self._rest])
 
-    def row(self, cell: Mapping[str, Any], value: CellValue, column: Column) -> Row | None:
+    def row(self, cell: Mapping[str, Any], value: CellValue, column: Column) -> ChartRow | None:
         """A cell's row of a panel."""
         place = reading.label(cell.get(self.name))
         return row(place, value, group=self.group(cell), where=self.where(cell), column=column)
@@ -87,7 +87,7 @@ def ratios(result: Result, form: Ratios, *, is_key: bool) -> Chart | None:
     names = sorted(named, key=lambda name: first.index(name) if name in first else 99)
     panels, values = [], []
     for name in names[:_MOST_EFFECTS]:
-        rows: list[Row] = []
+        rows: list[ChartRow] = []
         for item, control in items:
             if item.measure != name or item.ratio is None:
                 continue
@@ -142,7 +142,7 @@ def _against(result: Result, across: str) -> str | None:
     return levels.pop() if len(levels) == 1 else None
 
 
-def _far_apart(rows: Sequence[Row]) -> bool:
+def _far_apart(rows: Sequence[ChartRow]) -> bool:
     """Whether the ratios reach so far that a linear axis would hide those below 1."""
     low, high = ends(rows) if rows else (1.0, 1.0)
     return low > 0 and high > _FAR_APART * low
@@ -150,7 +150,7 @@ def _far_apart(rows: Sequence[Row]) -> bool:
 
 def _ratio_row(
     across: _Across, item: ComparedCells, ratio: Interval, *, control: bool
-) -> Row | None:
+) -> ChartRow | None:
     verdict = reading.text(item.verdict) or "undecided"
     found = across.row(item.cell, ratio, Column("ratio", "ratio", style="ratio"))
     if found is not None:

@@ -13,8 +13,8 @@ from pgheadroom.lab.result import CellValue, FactorLevels
 from pgheadroom.report.charts import (
     MOST_GROUPS,
     Chart,
+    ChartRow,
     Panel,
-    Row,
     alternative,
     intervals_sentence,
     panel_title,
@@ -66,10 +66,10 @@ def points(result: Result, across: FactorLevels, names: Sequence[str] = ()) -> C
 
 def _rows(
     result: Result, across: FactorLevels, name: str, rest: Sequence[str], values: list[CellValue]
-) -> list[Row]:
+) -> list[ChartRow]:
     """One row a cell and side; a prediction that all groups share stands there once."""
     column = measure_column(by_name(result).get(name, Measure(name=name)))
-    found: list[Row] = []
+    found: list[ChartRow] = []
     shared = _is_shared(result, across, name)
     for side, key in (("measured", name), ("predicted", f"{PREFIX}{name}")):
         alone = side == "predicted" and shared

@@ -14,13 +14,13 @@ import altair as alt
 from pgheadroom.dataclass import dataclass
 from pgheadroom.lab import reading
 from pgheadroom.lab.reading import Result
-from pgheadroom.lab.record import Column, SecondsSeries
+from pgheadroom.lab.record import SecondsColumn, SecondsSeries
 from pgheadroom.lab.thinned import Join, thinned
 from pgheadroom.report.charts import (
     TOLD,
     Canvas,
     Chart,
-    Row,
+    ChartRow,
     View,
     axis_format,
     layered,
@@ -47,7 +47,7 @@ _EVENTS = {
 class _Kind:
     """A series that is drawn: its column, heading, divisor and how seconds are joined."""
 
-    column: Callable[[SecondsSeries], Column | None]
+    column: Callable[[SecondsSeries], SecondsColumn | None]
     title: str
     unit: str
     divisor: float = 1.0
@@ -155,7 +155,7 @@ def _figure(
     return Chart(title, caption, spec, words, "time")
 
 
-def _points(kind: _Kind, item: SecondsSeries) -> list[Row]:
+def _points(kind: _Kind, item: SecondsSeries) -> list[ChartRow]:
     pairs = [
         (float(t), float(y) / kind.divisor)
         for t, y in zip(item.t_s, kind.column(item) or (), strict=False)
@@ -168,7 +168,7 @@ def _points(kind: _Kind, item: SecondsSeries) -> list[Row]:
     return [{"t": t, "y": round(y - start, 6), "step": step} for t, y in points]
 
 
-def _events(item: SecondsSeries, kind: str, end: float) -> list[Row]:
+def _events(item: SecondsSeries, kind: str, end: float) -> list[ChartRow]:
     found = []
     for event in item.events:
         if event.kind != kind:
@@ -194,7 +194,7 @@ def _panel(
     canvas: Canvas,
     kind: _Kind,
     item: SecondsSeries,
-    points: list[Row],
+    points: list[ChartRow],
     compared: str | None,
     domain: tuple[float, float],
     end: float,

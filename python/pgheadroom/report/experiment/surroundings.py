@@ -13,7 +13,7 @@ from pgheadroom import units
 from pgheadroom.lab import reading
 from pgheadroom.lab.design import Measure
 from pgheadroom.lab.reading import Result
-from pgheadroom.lab.result import ComparedCells, Figure
+from pgheadroom.lab.result import ComparedCells, DocumentFigure
 from pgheadroom.report.columns import by_name
 from pgheadroom.report.table import Column, Section, Table
 
@@ -154,7 +154,7 @@ def _references(result: Result) -> list[Table]:
     return tables
 
 
-def _figure(value: Figure) -> Figure:
+def _figure(value: DocumentFigure) -> DocumentFigure:
     return reading.printable(value) if isinstance(value, str) else value
 
 

@@ -9,7 +9,7 @@ import altair as alt
 
 from pgheadroom.lab.reading import printable
 from pgheadroom.outcome import middle
-from pgheadroom.report.charts import MOST_GROUPS, PALETTE, SHAPES, Canvas, Chart, Row, layered
+from pgheadroom.report.charts import MOST_GROUPS, PALETTE, SHAPES, Canvas, Chart, ChartRow, layered
 from pgheadroom.report.proof.words import error_text
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def scatter(proofs: Mapping[str, Proof]) -> Chart:
     return Chart(title, said, spec, said)
 
 
-def _rows(name: str, proof: Proof) -> list[Row]:
+def _rows(name: str, proof: Proof) -> list[ChartRow]:
     """The figures of a proof above 0, which a logarithm needs."""
     titles = dict(_KEYS)
     found = []
@@ -62,7 +62,7 @@ def _rows(name: str, proof: Proof) -> list[Row]:
     return found
 
 
-def _view(canvas: Canvas, rows: Sequence[Row]) -> dict[str, Any]:
+def _view(canvas: Canvas, rows: Sequence[ChartRow]) -> dict[str, Any]:
     groups = [title for _, title in _KEYS][:MOST_GROUPS]
     values = [float(row[side]) for row in rows for side in ("x", "mid")] or [1.0]
     ends = [{"x": end, "mid": end} for end in (min(values), max(values))]

@@ -17,8 +17,8 @@ from pgheadroom.report.charts import (
     TOLD,
     Canvas,
     Chart,
+    ChartRow,
     Panel,
-    Row,
     View,
     alternative,
     axis_format,
@@ -31,7 +31,7 @@ from pgheadroom.report.proof.words import column_of, varied
 
 if TYPE_CHECKING:
     from pgheadroom.prove import Proof
-    from pgheadroom.report.proof.words import Cell
+    from pgheadroom.report.proof.words import EitherCell
 
 _CHARTS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     (
@@ -81,7 +81,7 @@ def charts(result: Proof | Prediction) -> list[Chart]:
     ]
 
 
-def _names(cells: Sequence[Cell]) -> list[str]:
+def _names(cells: Sequence[EitherCell]) -> list[str]:
     """All tables together; and each that has updates, or each variant, when there are several."""
     if variant_tables.has_variants(cells):
         return list(dict.fromkeys(variant_tables.label(cell) for cell in cells))
@@ -96,7 +96,7 @@ def _names(cells: Sequence[Cell]) -> list[str]:
 def _chart(
     title: str,
     keys: Sequence[tuple[str, str]],
-    cells: Sequence[Cell],
+    cells: Sequence[EitherCell],
     places: Sequence[CellValue],
 ) -> Chart | None:
     names = _names(cells)
@@ -121,7 +121,9 @@ def _chart(
     return Chart(title, marks, canvas.finish(views, spacing=16), alternative(title, panels))
 
 
-def _rows(cells: Sequence[Cell], places: Sequence[CellValue], name: str, key: str) -> list[Row]:
+def _rows(
+    cells: Sequence[EitherCell], places: Sequence[CellValue], name: str, key: str
+) -> list[ChartRow]:
     found = []
     variants = variant_tables.has_variants(cells)
     for place, cell in zip(places, cells, strict=True):
@@ -147,7 +149,7 @@ def _rows(cells: Sequence[Cell], places: Sequence[CellValue], name: str, key: st
 
 def _panel(
     canvas: Canvas,
-    rows: Sequence[Row],
+    rows: Sequence[ChartRow],
     names: Sequence[str],
     heading: str,
     key: str,
@@ -205,6 +207,6 @@ def _panel(
     return layered(layers, heading, 170)
 
 
-def _banded(item: Row) -> Row:
+def _banded(item: ChartRow) -> ChartRow:
     """A row whose band has no height where the value is exact."""
     return {"low": item["mid"], "high": item["mid"], **item}

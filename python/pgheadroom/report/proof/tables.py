@@ -32,7 +32,7 @@ from pgheadroom.types import Interval
 
 if TYPE_CHECKING:
     from pgheadroom.prove import Proof, ProofCell
-    from pgheadroom.report.proof.words import Cell
+    from pgheadroom.report.proof.words import EitherCell
 
 CURVE = (
     "hot_frac",
@@ -74,12 +74,12 @@ def tables(result: Proof | Prediction, *, brief: bool = False) -> list[Table]:
     return [table for table in found if table.rows]
 
 
-def _sides(cell: Cell) -> list[Outcome]:
+def _sides(cell: EitherCell) -> list[Outcome]:
     """What is predicted and, in a proof, what was measured."""
     return [cell.predicted] if isinstance(cell, PredictedCell) else [cell.predicted, cell.measured]
 
 
-def _has(cells: Sequence[Cell], key: str) -> bool:
+def _has(cells: Sequence[EitherCell], key: str) -> bool:
     """Whether a figure is worth a column: any cell has it, and not 0 everywhere."""
     return any(middle(side.value(key)) for cell in cells for side in _sides(cell))
 
@@ -91,7 +91,7 @@ def _same(cell: ProofCell, key: str) -> bool:
 
 
 def _curve(result: Proof | Prediction) -> Table:
-    cells: Sequence[Cell] = result.cells
+    cells: Sequence[EitherCell] = result.cells
     places = varied(cells)
     alone = variant_tables.has_variants(cells) and len({str(place) for place in places}) == 1
     lead = Column(key="fillfactor", title="fillfactor", unit="%", lead=True)
@@ -131,7 +131,7 @@ def _curve(result: Proof | Prediction) -> Table:
     )
 
 
-def _kept_note(cells: Sequence[Cell]) -> str | None:
+def _kept_note(cells: Sequence[EitherCell]) -> str | None:
     """The fillfactors that stay the same in every cell."""
     found = [cell.fillfactor for cell in cells]
     tables = next((item for item in found if isinstance(item, Mapping)), None)
@@ -145,7 +145,7 @@ def _kept_note(cells: Sequence[Cell]) -> str | None:
     return f"The same in every cell: fillfactor of {', '.join(kept)}." if kept else None
 
 
-def _details(cell: Cell) -> Table:
+def _details(cell: EitherCell) -> Table:
     """Every figure of one cell: the whole, then each table."""
     title = f"Every figure at fillfactor {cell_label(cell)}"
     if isinstance(cell, PredictedCell):

@@ -20,8 +20,8 @@ from pgheadroom.report.charts import (
     TOLD,
     Canvas,
     Chart,
+    ChartRow,
     Panel,
-    Row,
     View,
     alternative,
     axis_format,
@@ -99,7 +99,7 @@ def _caption(cells: Sequence[PredictedCell], places: Sequence[int], *, pairs: bo
     return said
 
 
-def _rows(cell: PredictedCell, group: str, key: str) -> list[Row]:
+def _rows(cell: PredictedCell, group: str, key: str) -> list[ChartRow]:
     found = []
     sides: dict[str, PredictedCell | Rewritten | RewrittenLater | None] = {
         "altered" if cell.rewritten is not None else "": cell,
@@ -122,7 +122,7 @@ def _rows(cell: PredictedCell, group: str, key: str) -> list[Row]:
 
 def _panel(
     canvas: Canvas,
-    rows: Sequence[Row],
+    rows: Sequence[ChartRow],
     groups: Sequence[str],
     what: tuple[str, str],
     end: float,
@@ -177,7 +177,7 @@ def _time(end: float) -> alt.X:
     return alt.X("x:Q", axis=axis, scale=alt.Scale(domain=[0, end], nice=False))
 
 
-def _events(cell: PredictedCell, end: float) -> list[Row]:
+def _events(cell: PredictedCell, end: float) -> list[ChartRow]:
     found = []
     for item in () if cell.by_itself is None else cell.by_itself.happened:
         began = round(item.began_s, 3)
@@ -197,7 +197,7 @@ def _events(cell: PredictedCell, end: float) -> list[Row]:
     return found
 
 
-def _strip(canvas: Canvas, events: Sequence[Row], end: float) -> View:
+def _strip(canvas: Canvas, events: Sequence[ChartRow], end: float) -> View:
     """A lane for each kind and table: a tick where it begins, a bar as long as it lasts."""
     lanes = list(dict.fromkeys(str(item["lane"]) for item in events))
     lane = alt.Y(

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pgheadroom.accuracy import Miss
     from pgheadroom.prove import ProofCell
 
-    Cell = ProofCell | PredictedCell
-    Placed = Cell | Miss
+    EitherCell = ProofCell | PredictedCell
+    Placed = EitherCell | Miss
 
 TITLES: Mapping[str, str] = {
     "hot_frac": "HOT updates",
@@ -79,18 +79,18 @@ def cell_label(cell: Placed) -> str:
     return fillfactor_label(cell.fillfactor) + variant_tables.suffix(cell)
 
 
-def from_fillfactor(cell: Cell) -> int | None:
+def from_fillfactor(cell: EitherCell) -> int | None:
     """At which the tables were loaded, where a prediction alters them when the run begins."""
     return cell.from_fillfactor if isinstance(cell, PredictedCell) else None
 
 
-def varied(cells: Sequence[Cell]) -> list[CellValue]:
+def varied(cells: Sequence[EitherCell]) -> list[CellValue]:
     """What tells the cells apart but for variants: a number each, else words."""
     before = from_fillfactor(cells[0]) if cells else None
     return [*told_apart([cell.fillfactor for cell in cells], before)]
 
 
-def labels(cells: Sequence[Cell]) -> list[CellValue]:
+def labels(cells: Sequence[EitherCell]) -> list[CellValue]:
     """What tells the cells apart, variants too."""
     places = varied(cells)
     if not variant_tables.has_variants(cells):

@@ -19,7 +19,7 @@ from pgheadroom.lab.base import accounts_trial
 from pgheadroom.lab.base import shared_factors as shared
 from pgheadroom.lab.base.comparing import Comparing
 from pgheadroom.lab.contrast import ratio_words
-from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, latency_measures
+from pgheadroom.lab.design import Factor, Measure, Request, Trial, TrialCell, latency_measures
 from pgheadroom.lab.experiment import TrialOutcome
 from pgheadroom.lab.experiments.clients_scale import presentation
 from pgheadroom.lab.place import Place
@@ -109,7 +109,7 @@ class ClientsScale(Comparing):
                 "its own; a throw-away server needs a size"
             )
 
-    def reference(self, request: Request, cell: Cell) -> Cell:
+    def reference(self, request: Request, cell: TrialCell) -> TrialCell:
         """The fewest clients on the same data."""
         return {**cell, "clients": min(int(level) for level in request.levels["clients"])}
 
@@ -138,7 +138,7 @@ class ClientsScale(Comparing):
                 ),
             },
         )
-        cell: Cell = {"fillfactor": 100, "memory": "fits", "autovacuum": "default"}
+        cell: TrialCell = {"fillfactor": 100, "memory": "fits", "autovacuum": "default"}
         outcome = accounts_trial.measure(
             inner, place, replace(trial, cell=cell), self.shape_name(trial)
         )

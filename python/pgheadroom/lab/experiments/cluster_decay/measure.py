@@ -17,7 +17,7 @@ from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import MeasurementInvalid, UnsupportedServer
 from pgheadroom.lab import rounds
 from pgheadroom.lab.checkpoints import checkpoints_begun
-from pgheadroom.lab.design import Request, Trial, Value
+from pgheadroom.lab.design import LevelValue, Request, Trial
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import TrialOutcome
 from pgheadroom.lab.experiments.cluster_decay.draws import (
@@ -77,7 +77,7 @@ def settings(request: Request, place: Place) -> dict[str, str]:
     }
 
 
-def _load(server: Running, *, scale: int, cell: Mapping[str, Value]) -> None:
+def _load(server: Running, *, scale: int, cell: Mapping[str, LevelValue]) -> None:
     """The document's set-up; a BRIN index takes the place of the B-tree after CLUSTER."""
     engine = "heap"
     with server.connect() as connection:
@@ -101,7 +101,7 @@ def _load(server: Running, *, scale: int, cell: Mapping[str, Value]) -> None:
     server.checkpoint()
 
 
-def _require_engine(place: Place, cell: Mapping[str, Value]) -> None:
+def _require_engine(place: Place, cell: Mapping[str, LevelValue]) -> None:
     if cell["engine"] == "clustered" and EXTENSION not in place.contrib:
         raise UnsupportedServer(
             f"engine=clustered needs the extension {EXTENSION}, which PostgreSQL {place.version} "
@@ -147,7 +147,7 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Tr
 
 
 def _prepare_session(
-    connection: psycopg.Connection[Any], request: Request, cell: Mapping[str, Value]
+    connection: psycopg.Connection[Any], request: Request, cell: Mapping[str, LevelValue]
 ) -> None:
     wanted = {
         **_SESSION,
@@ -313,7 +313,7 @@ class _Program:
         row = self._one("SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint")
         return int(row[0])
 
-    def _one(self, query: str, parameters: tuple[Value, ...] | None = None) -> Any:
+    def _one(self, query: str, parameters: tuple[LevelValue, ...] | None = None) -> Any:
         row = self._connection.execute(query, parameters).fetchone()
         if row is None:
             raise MeasurementInvalid(f"no row came back from: {query}")

@@ -10,7 +10,7 @@ from typing import Any
 from pgheadroom.lab import presentation as forms
 from pgheadroom.lab import reading
 from pgheadroom.lab.answer_words import (
-    Cell,
+    SaidCell,
     Sentence,
     cell_of,
     changes,
@@ -197,7 +197,7 @@ def _reference_engine(result: Result) -> dict[str, Any]:
     return {"engine": "heap" if "heap" in engines else next(iter(engines), None)}
 
 
-def _again(result: Result, group: Sequence[Cell], end: str) -> str:
+def _again(result: Result, group: Sequence[SaidCell], end: str) -> str:
     """After how many rounds clustering again pays, counted in pages, which repeat."""
     queries = reading.number(result.options.get("queries_per_round"))
     last = group[-1]

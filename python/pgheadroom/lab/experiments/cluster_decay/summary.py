@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pgheadroom.lab import rounds
-from pgheadroom.lab.design import Cell, Measure, Request
+from pgheadroom.lab.design import Measure, Request, TrialCell
 from pgheadroom.lab.experiment import Summary, compare_cells, compared_cells, summarise_cells
 from pgheadroom.lab.record import TrialSample
 from pgheadroom.lab.result import ComparedCells, Reference
@@ -134,13 +134,13 @@ def _compared(
         of = (
             played if measure in LAST else rounds.summed(played, "round", measure, label=str(label))
         )
-        seen: list[Cell] = []
+        seen: list[TrialCell] = []
         for cell in request.cells():
-            here: Cell = {**cell, "round": label}
+            here: TrialCell = {**cell, "round": label}
             if here in seen:
                 continue
             seen.append(here)
-            against: Cell = {**here, "engine": against_engine}
+            against: TrialCell = {**here, "engine": against_engine}
             arms = ("control", "measured")
             aa = compare_cells(of, cell=against, against=against, measure=measure, arms=arms)
             if here == against:
@@ -152,7 +152,7 @@ def _compared(
 
 
 def _add(
-    into: list[ComparedCells], found: Comparison, measure: str, cell: Cell, against: Cell
+    into: list[ComparedCells], found: Comparison, measure: str, cell: TrialCell, against: TrialCell
 ) -> None:
     if found.pairs:
         into.append(compared_cells(found, measure=measure, cell=cell, against=against))

@@ -22,7 +22,7 @@ from pgheadroom.lab.base import shared_factors as shared
 from pgheadroom.lab.base import wal_arithmetic as wal
 from pgheadroom.lab.base.comparing import Comparing
 from pgheadroom.lab.contrast import differences
-from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, latency_measures
+from pgheadroom.lab.design import Factor, Measure, Request, Trial, TrialCell, latency_measures
 from pgheadroom.lab.environment import describe_server, disk_syncs_per_s
 from pgheadroom.lab.experiment import TrialOutcome
 from pgheadroom.lab.experiments.commit_cost import presentation
@@ -169,14 +169,14 @@ class CommitCost(Comparing):
                 mentions=(fewer,),
             )
 
-    def reference(self, request: Request, cell: Cell) -> Cell:
+    def reference(self, request: Request, cell: TrialCell) -> TrialCell:
         """The fewest clients, and the first level of synchronous_commit."""
         first = request.levels["synchronous_commit"][0]
         return {**cell, "clients": _fewest(request), "synchronous_commit": first}
 
-    def pairs(self, request: Request) -> list[tuple[Cell, Cell]]:
+    def pairs(self, request: Request) -> list[tuple[TrialCell, TrialCell]]:
         """Clients against the fewest, each setting against its first level."""
-        pairs: list[tuple[Cell, Cell]] = []
+        pairs: list[tuple[TrialCell, TrialCell]] = []
         for cell in request.cells():
             pairs.append((cell, {**cell, "clients": _fewest(request)}))
             for name in ("synchronous_commit", *_SETTINGS):

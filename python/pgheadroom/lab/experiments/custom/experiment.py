@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from pgheadroom.errors import InputError
 from pgheadroom.lab import guards, predicted
 from pgheadroom.lab.contrast import blocks, contrast, ratio_words
-from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial
+from pgheadroom.lab.design import Factor, Measure, Request, Trial, TrialCell
 from pgheadroom.lab.experiment import (
     Experiment,
     Summary,
@@ -201,12 +201,12 @@ class Custom(Experiment):
         )
 
 
-def reference(request: Request) -> Cell:
+def reference(request: Request) -> TrialCell:
     """The cell of all first levels."""
     return {name: levels[0] for name, levels in request.levels.items()}
 
 
-def _pairs(request: Request) -> list[tuple[Cell, Cell]]:
+def _pairs(request: Request) -> list[tuple[TrialCell, TrialCell]]:
     """Each cell with those where one factor has its first level instead, all else equal."""
     return [
         (cell, {**cell, name: levels[0]})

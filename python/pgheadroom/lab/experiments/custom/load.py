@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError
-from pgheadroom.lab.design import Request, Value
+from pgheadroom.lab.design import LevelValue, Request
 from pgheadroom.lab.place import Running
 from pgheadroom.profile import Profile, read_profile
 from pgheadroom.quoting import identifier, literal
@@ -157,7 +157,7 @@ def _work(
 
 
 def load(
-    server: Running, *, work: ReadyWorkload, scale: int, reloptions: Mapping[str, Value]
+    server: Running, *, work: ReadyWorkload, scale: int, reloptions: Mapping[str, LevelValue]
 ) -> None:
     """
     Load the workload's tables with the reloptions of a cell in force.
@@ -202,11 +202,11 @@ def load(
     server.checkpoint()
 
 
-def _own_fillfactors(fillfactor: Mapping[str, int]) -> dict[str, Value]:
+def _own_fillfactors(fillfactor: Mapping[str, int]) -> dict[str, LevelValue]:
     return {f"{table}.fillfactor": value for table, value in fillfactor.items()}
 
 
-def with_reloptions(profile: Profile, reloptions: Mapping[str, Value]) -> Profile:
+def with_reloptions(profile: Profile, reloptions: Mapping[str, LevelValue]) -> Profile:
     """The profile with a cell's reloptions: its tables are created with them."""
     for key, value in reloptions.items():
         table, _, option = key.rpartition(".")
@@ -227,7 +227,7 @@ def with_reloptions(profile: Profile, reloptions: Mapping[str, Value]) -> Profil
     return profile
 
 
-def _alter(server: Running, reloptions: Mapping[str, Value]) -> None:
+def _alter(server: Running, reloptions: Mapping[str, LevelValue]) -> None:
     """Set reloptions on loaded tables, and rewrite those whose fillfactor changes."""
     with server.connect() as connection:
         names = [

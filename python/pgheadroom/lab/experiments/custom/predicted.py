@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from pgheadroom.errors import InputError
 from pgheadroom.lab import driver, predicted
-from pgheadroom.lab.design import Cell, Request, Value
+from pgheadroom.lab.design import LevelValue, Request, TrialCell
 from pgheadroom.lab.experiments.custom.load import ReadyWorkload, with_reloptions, work_of
 from pgheadroom.lab.record import TrialSample
-from pgheadroom.outcome import Value as Figure
+from pgheadroom.outcome import Value
 from pgheadroom.profile import Profile, Run
 from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR, ProfileFile
 from pgheadroom.servers import is_connection
@@ -53,7 +53,7 @@ def fill(
     work = work_of(request)
     reasons: list[str] = []
     for cell in cells:
-        levels: Cell = {name: cell[name] for name in request.levels}
+        levels: TrialCell = {name: cell[name] for name in request.levels}
         mine = [s for s in samples if s.arm == "measured" and s.cell == levels]
         runs: list[Simulation] = []
         try:
@@ -74,11 +74,11 @@ class _NotPredictedError(Exception):
     """Why a cell has no prediction."""
 
 
-def _nothing(_: Simulation) -> Figure:
+def _nothing(_: Simulation) -> Value:
     return None
 
 
-def _version_of(cell: Cell, samples: Sequence[TrialSample], version: PgVersion) -> PgVersion:
+def _version_of(cell: TrialCell, samples: Sequence[TrialSample], version: PgVersion) -> PgVersion:
     """The minor version that a cell ran on, which its samples say where it is a factor."""
     if "server" not in cell:
         return version
@@ -89,7 +89,9 @@ def _version_of(cell: Cell, samples: Sequence[TrialSample], version: PgVersion) 
     raise _NotPredictedError(f"which version server={cell['server']} was is not in the record")
 
 
-def _played(request: Request, work: ReadyWorkload, cell: Cell, version: PgVersion) -> ProfileFile:
+def _played(
+    request: Request, work: ReadyWorkload, cell: TrialCell, version: PgVersion
+) -> ProfileFile:
     """The profile of a cell, without its seed."""
     from pgheadroom.predict.cells import loaded_rows  # noqa: PLC0415 - slow
 
@@ -111,9 +113,9 @@ def _played(request: Request, work: ReadyWorkload, cell: Cell, version: PgVersio
     return replace(_with_fillfactors(profile, cell).in_file(), server=server, run=run)
 
 
-def _with_fillfactors(profile: Profile, cell: Cell) -> Profile:
+def _with_fillfactors(profile: Profile, cell: TrialCell) -> Profile:
     """The profile with the reloptions of a cell."""
-    reloptions: dict[str, Value] = {
+    reloptions: dict[str, LevelValue] = {
         name: level
         for name, level in cell.items()
         if name != "server" and not name.startswith("setting.")
@@ -134,7 +136,7 @@ def _with_fillfactors(profile: Profile, cell: Cell) -> Profile:
     return replace(profile, workload=replace(profile.workload, builtin=changed))
 
 
-def _settings(cell: Cell) -> dict[str, Any]:
+def _settings(cell: TrialCell) -> dict[str, Any]:
     """Fields of a profile's server that the settings of a cell are."""
     found: dict[str, Any] = {}
     for name, level in cell.items():
@@ -149,7 +151,7 @@ def _settings(cell: Cell) -> dict[str, Any]:
     return found
 
 
-def _figures(profile: ProfileFile, version: PgVersion) -> dict[str, Callable[[Simulation], Figure]]:
+def _figures(profile: ProfileFile, version: PgVersion) -> dict[str, Callable[[Simulation], Value]]:
     """How each measure follows from a run."""
     server = profile.server
     logs_hints = server.full_page_writes and (
@@ -157,8 +159,8 @@ def _figures(profile: ProfileFile, version: PgVersion) -> dict[str, Callable[[Si
     )
     has_brin = any(index.method != "btree" for table in profile.tables for index in table.indexes)
 
-    def per_transaction(key: str, of_catalogs: float) -> Callable[[Simulation], Figure]:
-        def figure(run: Simulation) -> Figure:
+    def per_transaction(key: str, of_catalogs: float) -> Callable[[Simulation], Value]:
+        def figure(run: Simulation) -> Value:
             found = predicted.per_transaction(run, key)
             if not logs_hints:
                 return found

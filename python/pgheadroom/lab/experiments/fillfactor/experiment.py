@@ -18,7 +18,15 @@ from pgheadroom.input_file import read_text
 from pgheadroom.lab.base import accounts_trial
 from pgheadroom.lab.base import shared_factors as shared
 from pgheadroom.lab.base.comparing import Comparing
-from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, Value, latency_measures
+from pgheadroom.lab.design import (
+    Factor,
+    LevelValue,
+    Measure,
+    Request,
+    Trial,
+    TrialCell,
+    latency_measures,
+)
 from pgheadroom.lab.experiment import Summary, TrialOutcome
 from pgheadroom.lab.experiments.fillfactor import predicted as fillfactor_predicted
 from pgheadroom.lab.experiments.fillfactor import presentation
@@ -206,7 +214,7 @@ class FillfactorSweep(Comparing):
             self._check_script(Path(script), request.options.get("script_text"))
 
     @staticmethod
-    def _check_script(path: Path, kept: Value | None) -> None:
+    def _check_script(path: Path, kept: LevelValue | None) -> None:
         try:
             text = (
                 read_text(path, bytes_max=_SCRIPT_BYTES_MAX, expected="a pgbench script")
@@ -226,7 +234,7 @@ class FillfactorSweep(Comparing):
                 "varies their fillfactor"
             )
 
-    def reference(self, request: Request, cell: Cell) -> Cell:
+    def reference(self, request: Request, cell: TrialCell) -> TrialCell:
         """The largest fillfactor, all else equal."""
         return {**cell, "fillfactor": _largest(request)}
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 from pgheadroom.lab import driver, predicted
 from pgheadroom.lab.base import accounts_predicted as accounts
 from pgheadroom.lab.base import accounts_trial as trial
-from pgheadroom.lab.design import Cell, Request
+from pgheadroom.lab.design import Request, TrialCell
 from pgheadroom.lab.record import TrialSample
 from pgheadroom.outcome import Value, shifted
 from pgheadroom.profile.model import (
@@ -57,7 +57,7 @@ def fill(
     """Add the predictions to the cells; returns why cells have none, if some have none."""
     reasons: list[str] = []
     for cell in cells:
-        levels: Cell = {name: cell[name] for name in request.levels}
+        levels: TrialCell = {name: cell[name] for name in request.levels}
         why_not = _why_not(request, version, levels)
         runs = []
         if why_not is None:
@@ -99,7 +99,7 @@ def _figures(request: Request, major: int) -> dict[str, Callable[[Simulation], V
     return {**figures, "wal_bytes_per_tx": wal_bytes, "wal_fpi_per_tx": wal_fpi}
 
 
-def _why_not(request: Request, version: PgVersion, cell: Cell) -> str | None:
+def _why_not(request: Request, version: PgVersion, cell: TrialCell) -> str | None:
     if request.options["measure"] == "throughput":
         return "a window of a fixed time has as many transactions as the machine makes of it"
     script = str(request.options["script"])

@@ -10,7 +10,7 @@ from typing import Any
 
 from pgheadroom.lab import guards, predicted
 from pgheadroom.lab.contrast import contrast, ratio_words
-from pgheadroom.lab.design import Cell, Measure, Request
+from pgheadroom.lab.design import Measure, Request, TrialCell
 from pgheadroom.lab.experiment import (
     Summary,
     summarise_cells,
@@ -92,9 +92,9 @@ def summarise(
     )
 
 
-def _groups(request: Request) -> list[Cell]:
+def _groups(request: Request) -> list[TrialCell]:
     """The combinations of all factors but fillfactor."""
-    groups: list[Cell] = []
+    groups: list[TrialCell] = []
     for cell in request.cells():
         group = {name: value for name, value in cell.items() if name != "fillfactor"}
         if group not in groups:
@@ -103,7 +103,7 @@ def _groups(request: Request) -> list[Cell]:
 
 
 def _findings(
-    group: Cell,
+    group: TrialCell,
     cells: Sequence[dict[str, Any]],
     comparisons: Sequence[ComparedCells],
     reference: int,

@@ -21,7 +21,7 @@ from pgheadroom.lab.base import shared_factors as shared
 from pgheadroom.lab.base.comparing import Comparing
 from pgheadroom.lab.base.exact_counts import beside, counts_as_predicted
 from pgheadroom.lab.contrast import differences
-from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, latency_measures
+from pgheadroom.lab.design import Factor, Measure, Request, Trial, TrialCell, latency_measures
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import TrialOutcome
 from pgheadroom.lab.experiments.insert_rate import presentation
@@ -172,15 +172,15 @@ class InsertRate(Comparing):
                 f"rows={most} is more than the counter window's {ROWS_PER_SCALE * request.scale}"
             )
 
-    def reference(self, request: Request, cell: Cell) -> Cell:
+    def reference(self, request: Request, cell: TrialCell) -> TrialCell:
         """The fewest rows a statement, all else equal."""
         return {**cell, "rows": _fewest(request)}
 
-    def is_controlled(self, request: Request, cell: Cell) -> bool:
+    def is_controlled(self, request: Request, cell: TrialCell) -> bool:
         """The fewest rows of each group, where times are measured."""
         return request.options["measure"] != "counters" and super().is_controlled(request, cell)
 
-    def pairs(self, request: Request) -> list[tuple[Cell, Cell]]:
+    def pairs(self, request: Request) -> list[tuple[TrialCell, TrialCell]]:
         """More rows a statement against the fewest; then the methods."""
         first = request.levels["method"][0]
         return super().pairs(request) + [

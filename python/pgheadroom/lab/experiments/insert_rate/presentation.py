@@ -7,7 +7,7 @@ from __future__ import annotations
 from pgheadroom.lab import presentation as forms
 from pgheadroom.lab import reading
 from pgheadroom.lab.answer_words import (
-    Cell,
+    SaidCell,
     Sentence,
     cell_of,
     comparisons,
@@ -42,7 +42,7 @@ def answer(result: Result) -> str | None:
         if len(every) > 1:
             text += f" (of all {len(every)} such comparisons {tally(every)})"
         parts.append(text)
-        ends: list[Cell | None] = [cell_of(result, cell) for cell in (most.cell, most.against)]
+        ends: list[SaidCell | None] = [cell_of(result, cell) for cell in (most.cell, most.against)]
     else:
         ends = _ends(result, "rows", "wal_bytes_per_row")
     many, few = (*ends, None, None)[:2]
@@ -58,7 +58,7 @@ def answer(result: Result) -> str | None:
     return said.ended("; ".join(parts), name_first=bool(every)) if parts else None
 
 
-def _ends(result: Result, factor: str, measure: str) -> list[Cell | None]:
+def _ends(result: Result, factor: str, measure: str) -> list[SaidCell | None]:
     """The cells with the most and the least of a factor, at the first level of all others."""
     known = [
         cell for cell in reading.cells(result) if reading.number(cell.get(measure)) is not None

@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pgheadroom.lab.base.plain_rows import value_text
-from pgheadroom.lab.design import Cell, Request
+from pgheadroom.lab.design import Request, TrialCell
 
 TABLE = "t"
 
@@ -21,7 +21,7 @@ PARAMETERS_MAX = 255
 """MAX_ARGS of pgbench.c is 256, the statement itself being one."""
 
 
-def write_script(folder: Path, data_dir: Path, request: Request, cell: Cell) -> list[str]:
+def write_script(folder: Path, data_dir: Path, request: Request, cell: TrialCell) -> list[str]:
     """
     Write a cell's script, and the file that COPY reads.
 

@@ -24,7 +24,7 @@ from pgheadroom.lab.base import shared_factors as shared
 from pgheadroom.lab.base.comparing import Comparing
 from pgheadroom.lab.base.exact_counts import beside, counts_as_predicted
 from pgheadroom.lab.contrast import differences
-from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial
+from pgheadroom.lab.design import Factor, Measure, Request, Trial, TrialCell
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import TrialOutcome
 from pgheadroom.lab.experiments.load_methods import model as load_model
@@ -138,19 +138,21 @@ class LoadMethods(Comparing):
     own_server = "load-methods chooses wal_level and when checkpoints happen"
     figures = presentation.FIGURES
 
-    def reference(self, request: Request, cell: Cell) -> Cell:
+    def reference(self, request: Request, cell: TrialCell) -> TrialCell:
         """The same load by the method that others are compared with: COPY if it is among them."""
         methods = request.levels["method"]
         return {**cell, "method": "copy" if "copy" in methods else methods[0]}
 
-    def is_controlled(self, request: Request, cell: Cell) -> bool:
+    def is_controlled(self, request: Request, cell: TrialCell) -> bool:
         """That method, where there are blocks to compare."""
         return request.repetitions > 1 and super().is_controlled(request, cell)
 
-    def pairs(self, request: Request) -> list[tuple[Cell, Cell]]:
+    def pairs(self, request: Request) -> list[tuple[TrialCell, TrialCell]]:
         """Methods against the reference, index before against after, minimal against replica."""
         loads = [cell for cell in request.cells() if cell["step"] == "load"]
-        pairs: list[tuple[Cell, Cell]] = [(cell, self.reference(request, cell)) for cell in loads]
+        pairs: list[tuple[TrialCell, TrialCell]] = [
+            (cell, self.reference(request, cell)) for cell in loads
+        ]
         for factor, first, second in (
             ("index", "after", "before"),
             ("wal_level", "replica", "minimal"),

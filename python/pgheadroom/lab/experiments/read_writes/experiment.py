@@ -26,7 +26,7 @@ from pgheadroom.lab.base.comparing import Comparing
 from pgheadroom.lab.base.exact_counts import beside, counts_as_predicted
 from pgheadroom.lab.base.plain_rows import TABLE
 from pgheadroom.lab.contrast import differences
-from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial
+from pgheadroom.lab.design import Factor, Measure, Request, Trial, TrialCell
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.environment_form import ServerFound
 from pgheadroom.lab.experiment import TrialOutcome
@@ -151,15 +151,15 @@ class ReadWrites(Comparing):
         """One: there is nothing random in it but the time, which asks for five."""
         return 1
 
-    def reference(self, request: Request, cell: Cell) -> Cell:  # noqa: ARG002
+    def reference(self, request: Request, cell: TrialCell) -> TrialCell:  # noqa: ARG002
         """The second read of the same."""
         return {**cell, "step": "second-read"}
 
-    def is_controlled(self, request: Request, cell: Cell) -> bool:  # noqa: ARG002
+    def is_controlled(self, request: Request, cell: TrialCell) -> bool:  # noqa: ARG002
         """None is: counters repeat, and the second read is beside each first one."""
         return False
 
-    def pairs(self, request: Request) -> list[tuple[Cell, Cell]]:
+    def pairs(self, request: Request) -> list[tuple[TrialCell, TrialCell]]:
         """The first read against the second, where there is more than one."""
         firsts = [cell for cell in request.cells() if cell["step"] == "first-read"]
         return [(cell, self.reference(request, cell)) for cell in firsts if request.repetitions > 1]

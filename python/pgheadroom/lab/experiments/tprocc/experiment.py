@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from pgheadroom.errors import InputError, UnsupportedServer
 from pgheadroom.lab.contrast import blocks
-from pgheadroom.lab.design import Cell, Factor, Request, Trial
+from pgheadroom.lab.design import Factor, Request, Trial, TrialCell
 from pgheadroom.lab.experiment import Experiment, Summary, TrialOutcome, require_wal_counters
 from pgheadroom.lab.experiments.tprocc import measure as tprocc_measure
 from pgheadroom.lab.experiments.tprocc import presentation
@@ -202,7 +202,7 @@ class Tprocc(Experiment):
         return presentation.answer(result)
 
 
-def reference(request: Request, cell: Cell) -> Cell:
+def reference(request: Request, cell: TrialCell) -> TrialCell:
     """The cell with the first fillfactor of the run, all else equal."""
     return {**cell, "fillfactor": request.levels["fillfactor"][0]}
 

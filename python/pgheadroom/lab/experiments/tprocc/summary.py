@@ -9,7 +9,7 @@ from typing import Any
 
 from pgheadroom.lab import guards
 from pgheadroom.lab.contrast import contrast, ratio_words
-from pgheadroom.lab.design import Cell, Request, Value
+from pgheadroom.lab.design import LevelValue, Request, TrialCell
 from pgheadroom.lab.experiment import Summary, summarise_cells
 from pgheadroom.lab.experiments.tprocc import predicted
 from pgheadroom.lab.experiments.tprocc.measure import MEASURES, transactions
@@ -34,7 +34,7 @@ ONCE = ("load_s", "data_bytes", "aged_bytes")
 """Measured once for a fillfactor, in the database that all its trials start from: no interval."""
 
 
-DOCUMENT_SIZES_GB: dict[Value, int] = {100: 48, 80: 58, 60: 74, 40: 109}
+DOCUMENT_SIZES_GB: dict[LevelValue, int] = {100: 48, 80: 58, 60: 74, 40: 109}
 """Of 500 warehouses, as the document prints them."""
 
 DOCUMENT = (
@@ -68,7 +68,7 @@ def summarise(
     request: Request,
     version: PgVersion,
     samples: Sequence[TrialSample],
-    pairs: Sequence[tuple[Cell, Cell]],
+    pairs: Sequence[tuple[TrialCell, TrialCell]],
 ) -> Summary:
     """Everything of the result that is this experiment's own."""
     cells = summarise_cells(samples, request.cells(), MEASURES)
@@ -139,7 +139,7 @@ def _against(value: float | None, base: float | None) -> str | None:
     return None if value is None or not base else f"{value / base - 1:+.1%}"
 
 
-def _predictions(request: Request, version: PgVersion, cell: Cell) -> dict[str, float | None]:
+def _predictions(request: Request, version: PgVersion, cell: TrialCell) -> dict[str, float | None]:
     """What the twin says of a cell, which follows from the request alone."""
     workload = predicted.PredictedLoad(
         version=str(version),
@@ -199,7 +199,7 @@ def _findings(
     if not cells:
         return []
     said = [_sizes_said(cells)]
-    groups: list[dict[str, Value]] = []
+    groups: list[dict[str, LevelValue]] = []
     for cell in request.cells():
         group = {name: value for name, value in cell.items() if name != "fillfactor"}
         if group not in groups:
@@ -220,7 +220,7 @@ def _findings(
     return said
 
 
-def _label(request: Request, group: Mapping[str, Value]) -> str:
+def _label(request: Request, group: Mapping[str, LevelValue]) -> str:
     """What else varies, in brackets."""
     varying = [name for name in group if len(request.levels[name]) > 1]
     return f"({', '.join(f'{name} {group[name]}' for name in varying)}) " if varying else ""

@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from pgheadroom import _core
 from pgheadroom.errors import InputError, MeasurementInvalid, UnsupportedServer
-from pgheadroom.lab.design import Cell, Factor, Measure, Request, Trial, interleave
+from pgheadroom.lab.design import Factor, Measure, Request, Trial, TrialCell, interleave
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import Experiment, Summary, TrialOutcome
 from pgheadroom.lab.experiments.update_cost import predicted as update_cost_predicted
@@ -276,7 +276,7 @@ def _is_timed(request: Request) -> bool:
     return len(request.levels.get("indexes", ())) > 1
 
 
-def _is_control(request: Request, cell: Cell) -> bool:
+def _is_control(request: Request, cell: TrialCell) -> bool:
     """Whether a cell has an A/A arm."""
     return cell == update_cost_summary.control_of(request, cell)
 

@@ -25,7 +25,7 @@ from typing import Any
 from pgheadroom import _core
 from pgheadroom.dataclass import dataclass
 from pgheadroom.lab import driver, predicted
-from pgheadroom.lab.design import Cell, Request, Trial
+from pgheadroom.lab.design import Request, Trial, TrialCell
 from pgheadroom.lab.record import TrialSample
 from pgheadroom.outcome import Outcome, Value, shifted
 from pgheadroom.profile.change import Change
@@ -80,7 +80,7 @@ def fill(
     """Add the predictions to the cells; returns why cells have none, if some have none."""
     reasons: list[str] = []
     for cell in cells:
-        levels: Cell = {name: cell[name] for name in request.levels}
+        levels: TrialCell = {name: cell[name] for name in request.levels}
         why_not = _why_not(request, version, levels)
         counts = None if why_not else _counts(request, version, levels)
         if counts is None:
@@ -102,7 +102,7 @@ def fill(
     return list(dict.fromkeys(reasons))
 
 
-def _why_not(request: Request, version: PgVersion, cell: Cell) -> str | None:
+def _why_not(request: Request, version: PgVersion, cell: TrialCell) -> str | None:
     if is_connection(request.server):
         return "a borrowed server has settings of its own"
     column, change = cell.get("indexed_column", "none"), request.options["change"]
@@ -115,19 +115,19 @@ def _why_not(request: Request, version: PgVersion, cell: Cell) -> str | None:
     return predicted.why_not(version, rows=rows)
 
 
-def _indexes_bid(cell: Cell) -> bool:
+def _indexes_bid(cell: TrialCell) -> bool:
     """Whether an index on bid gets entries: its column changes, or rows leave their page."""
     moves = _core.spare_versions(row_bytes(cell), int(cell["fillfactor"])) == 0
     return cell.get("indexed_column") == "bid" and (bool(cell["update_bid"]) or moves)
 
 
-def row_bytes(cell: Cell) -> int:
+def row_bytes(cell: TrialCell) -> int:
     """Heap tuple length of a row (int, int, char(filler_length), int), header included."""
     filler = ("bpchar", int(cell["filler_length"]))
     return _core.heap_tuple_bytes([("int4", 4), ("int4", 4), filler, ("int4", 4)])
 
 
-def _counts(request: Request, version: PgVersion, cell: Cell) -> _Counts | None:
+def _counts(request: Request, version: PgVersion, cell: TrialCell) -> _Counts | None:
     """The twin's counts, of the table itself or of one that stands for it."""
     rows = request.scale * ROWS_PER_SCALE
     images = cell.get("full_page_writes", "off") == "on"
@@ -158,14 +158,14 @@ def _counts(request: Request, version: PgVersion, cell: Cell) -> _Counts | None:
     return _Counts(pages, records, wal_bytes, updates, depends_on_values=not (moved or images))
 
 
-def _map_pages(cell: Cell, rows: int) -> int:
+def _map_pages(cell: TrialCell, rows: int) -> int:
     """Pages of the visibility map, all of which lose bits."""
     heap = _core.heap_pages(rows, row_bytes(cell), int(cell["fillfactor"]))
     return -(-heap // _VM_PAGE_HEAP_PAGES)
 
 
 def _enlarged(
-    cell: Cell, part: Outcome, named: Outcome, pages: int, rows: int
+    cell: TrialCell, part: Outcome, named: Outcome, pages: int, rows: int
 ) -> tuple[int, int, int] | None:
     """
     Pages, records and bytes of a larger table, out of those of the one that was played.
@@ -203,7 +203,7 @@ _HINT_BYTES = 44
 """An XLOG/FPI_FOR_HINT record without its image."""
 
 
-def _filled_pages(cell: Cell, rows: int, versions: int) -> int:
+def _filled_pages(cell: TrialCell, rows: int, versions: int) -> int:
     """Pages that take new versions: the last one while it has room, then further ones."""
     each_bytes, fillfactor = row_bytes(cell), int(cell["fillfactor"])
     per_page = _core.rows_per_page(each_bytes, fillfactor)
@@ -217,7 +217,7 @@ def _whole(value: Value) -> int:
     return int(value)
 
 
-def profile_of(version: PgVersion, cell: Cell, rows: int) -> ProfileFile:
+def profile_of(version: PgVersion, cell: TrialCell, rows: int) -> ProfileFile:
     """The statement as single updates by key."""
     indexes = [IndexProfile(name="pkey", columns=("aid",), unique=True)]
     for n in range(1, int(cell.get("indexes", 0)) + 1):
@@ -267,7 +267,7 @@ def setseed_of(request: Request, trial: Trial | TrialSample) -> float:
 
 
 def _more_bytes(
-    request: Request, version: PgVersion, cell: Cell, sample: TrialSample, updates: int
+    request: Request, version: PgVersion, cell: TrialCell, sample: TrialSample, updates: int
 ) -> int:
     """By how many bytes the drawn values lengthen the records of updates that add 1."""
     data_bytes = row_bytes(cell) - _HEADER_BYTES

@@ -10,8 +10,8 @@ from typing import Any
 from pgheadroom.lab import presentation as forms
 from pgheadroom.lab import reading
 from pgheadroom.lab.answer_words import (
-    Cell,
     Compared,
+    SaidCell,
     Sentence,
     cell_of,
     comparisons,
@@ -190,7 +190,7 @@ def answer(result: Result) -> str | None:
     return None
 
 
-def _hot_against_cold(result: Result, item: Compared, hot: Cell, cold: Cell) -> str:
+def _hot_against_cold(result: Result, item: Compared, hot: SaidCell, cold: SaidCell) -> str:
     said = Sentence()
     pages = next(
         (

@@ -12,7 +12,7 @@ from typing import Any
 
 from pgheadroom.lab import predicted
 from pgheadroom.lab.contrast import CONTROL_ARMS, NO_CONTROL, Contrasts, contrast
-from pgheadroom.lab.design import Cell, Measure, Request, cell_key
+from pgheadroom.lab.design import Measure, Request, TrialCell, cell_key
 from pgheadroom.lab.experiment import Summary, compare_cells, summarise_cells
 from pgheadroom.lab.experiments.update_cost import predicted as update_cost_predicted
 from pgheadroom.lab.record import TrialSample
@@ -57,7 +57,7 @@ def reference(request: Request) -> int:
     return max(int(level) for level in request.levels["fillfactor"])
 
 
-def control_of(request: Request, cell: Cell) -> Cell:
+def control_of(request: Request, cell: TrialCell) -> TrialCell:
     """
     The cell whose A/A control decides whether times that a cell takes part in are to be believed.
 
@@ -243,7 +243,7 @@ def _index_findings(request: Request, samples: Sequence[TrialSample]) -> list[st
 
 
 def _index_law(
-    cell: Cell, levels: Sequence[int], measure: str, unit: str, samples: Sequence[TrialSample]
+    cell: TrialCell, levels: Sequence[int], measure: str, unit: str, samples: Sequence[TrialSample]
 ) -> str | None:
     """One sentence on how a measure grows with the number of indexes, the primary key counted."""
     blocks: dict[int, dict[int, float]] = {}
@@ -276,7 +276,7 @@ def _index_law(
     )
 
 
-def _doubt(samples: Sequence[TrialSample], cell: Cell, measure: str) -> str | None:
+def _doubt(samples: Sequence[TrialSample], cell: TrialCell, measure: str) -> str | None:
     """Why a time is not to be believed: a cell's A/A control differs, or there is none."""
     if measure not in TIMES:
         return None
