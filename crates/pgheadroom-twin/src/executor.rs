@@ -39,18 +39,26 @@ mod head;
 mod index;
 mod index_definition;
 mod key_code;
+mod key_numbers;
 mod load;
 mod look;
 mod model;
 mod models;
+mod notes;
+mod parameters;
+mod parked;
 mod part;
+mod replaced;
 mod rewrite;
 mod rewrite_online;
+mod ri_triggers;
 mod row_lock;
 mod row_places;
+mod row_values;
 mod rows;
 mod scan;
 mod session;
+mod session_table;
 mod steady;
 mod table;
 mod text_order;
@@ -67,17 +75,18 @@ pub use index_definition::{IndexDefinition, IndexKey, IndexMethod, KeyOrder};
 pub use load::Loading;
 pub(crate) use look::{LookAhead, Sight};
 pub use model::{InPlace, Model, NewRow};
+pub use parameters::{FreezeAges, StorageParameters};
 pub use rewrite::Rewritten;
 pub use rewrite_online::OnlineRewrite;
 pub use session::SessionId;
 pub(crate) use steady::Target;
-pub use table::{StorageParameters, Table, TableDefinition};
-pub use vacuum::{FreezeAges, Relation, RunningVacuum, VacuumStep};
+pub use table::{Table, TableDefinition};
+pub use vacuum::{Relation, RunningVacuum, VacuumStep};
 
 pub use crate::row::{Assignment, Assignments, Change, ColumnDefinition, Row};
 
 use fetch::{Fetched, HeapAccess};
-use wait::Parked;
+use parked::Parked;
 
 /// A table of a [`Database`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -150,7 +159,7 @@ pub struct Database {
     short_ways: u64,
     copies_online: rewrite_online::InProgress,
     compression: compression::Compression,
-    freeze_ages: vacuum::FreezeAges<u32>,
+    freeze_ages: parameters::FreezeAges<u32>,
 }
 
 impl Database {
@@ -169,7 +178,7 @@ impl Database {
             short_ways: 0,
             copies_online: rewrite_online::InProgress::default(),
             compression: compression::Compression::default(),
-            freeze_ages: vacuum::FreezeAges::DEFAULT,
+            freeze_ages: parameters::FreezeAges::DEFAULT,
         }
     }
 
@@ -276,7 +285,7 @@ impl Database {
     pub fn set_fillfactor(&mut self, table: TableId, fillfactor: HeapFillfactor) {
         let altered = &mut self.tables[table.0];
         altered.heap.set_fillfactor(fillfactor);
-        altered.old_pages = altered.heap.page_count();
+        altered.class.old_pages = altered.heap.page_count();
         self.forget_target_blocks_of(Relation {
             table,
             is_toast: false,
@@ -301,9 +310,9 @@ impl Database {
         toast: StorageParameters,
     ) {
         let altered = &mut self.tables[table.0];
-        altered.parameters = own;
+        altered.class.parameters = own;
         if let Some(its) = &mut altered.toast {
-            its.table.parameters = toast;
+            its.table.class.parameters = toast;
         }
     }
 
@@ -376,7 +385,7 @@ impl Database {
         self.begin_statement();
         let id = table;
         let table = &mut self.tables[table.0];
-        let row = table.add_row(values, self.statement)?;
+        let row = table.values.add(values, self.statement)?;
         let statement = self.statement;
         let done = table.insert(row, &mut self.procs, &mut self.wal, statement);
         self.park(done.map(|_| 0), || Parked::Insert(id))?;
@@ -416,12 +425,12 @@ impl Database {
         let table = &mut self.tables[id.0];
         let mode = table.update_mode(assignments);
         let index = table.btree_position(index);
-        let row = table.add_row(values, statement)?;
+        let row = table.values.add(values, statement)?;
         let entry = table.entry_of(index, row)?;
         let entry = entry.expect("ON CONFLICT takes no partial index");
         let (procs, wal) = (&mut self.procs, &mut self.wal);
         if let Some(tid) = table.find_conflict(index, entry.key.values(), procs, wal) {
-            table.take_back_row(row);
+            table.values.take_back(row);
             if let Some(xid) = table.holder(tid, mode, procs) {
                 return Err(StatementError::Waits(xid));
             }
@@ -433,7 +442,7 @@ impl Database {
         }
         let tid = table.insert(row, procs, wal, statement)?;
         let hole = table.hole(tid);
-        let page = wal.change(table.main, tid.block, hole);
+        let page = wal.change(table.forks.main, tid.block, hole);
         wal.record(RecordType::HeapConfirm, heap_confirm(page));
         Ok(())
     }

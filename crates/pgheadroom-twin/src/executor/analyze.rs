@@ -36,7 +36,7 @@ impl Database {
             let block = BlockNumber(u32::try_from(block).unwrap_or(u32::MAX));
             if table.heap.note_hints(block, procs) {
                 let hole = table.heap.pages()[block.0 as usize].exact_free_space();
-                self.wal.hint(table.main, block, hole);
+                self.wal.hint(table.forks.main, block, hole);
             }
             let page = &table.heap.pages()[block.0 as usize];
             for offset in page.offsets() {

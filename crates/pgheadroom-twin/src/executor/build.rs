@@ -20,7 +20,7 @@ impl Table {
         definition: IndexDefinition,
         wal: &mut Wal,
     ) -> Result<(), StatementError> {
-        self.definitions.push(definition.clone());
+        self.indexes.definitions.push(definition.clone());
         match definition.method {
             IndexMethod::Btree => {}
             IndexMethod::Brin => return self.build_brin(behaviour, definition, wal),
@@ -42,25 +42,29 @@ impl Table {
         checks_uniqueness: bool,
         wal: &mut Wal,
     ) -> Result<Built, StatementError> {
-        let mut index = Index::new(behaviour, definition, &self.row_type, wal)?;
+        let mut index = Index::new(behaviour, definition, &self.values.row_type, wal)?;
         index.learn(rows_of(&self.heap).map(|(row, _)| self.row_view(row)))?;
         let entries = self.entries_of(&mut index)?;
         let built = index
             .tree
             .build_sorted(entries.in_order(), checks_uniqueness);
         for &column in &index.blocking {
-            self.blocks_hot[column] = true;
+            self.indexes.blocks_hot[column] = true;
         }
         if let Some(column) = index.is_plain_key() {
-            let first_key = (!self.rows.is_empty()).then(|| self.slots_of(0)[column]);
-            let position = self.indexes.len();
-            let rows = u32::try_from(self.changed_by.len()).expect("fewer than 2^32 rows");
+            let first_key = (!self.values.rows.is_empty()).then(|| self.values.slots(0)[column]);
+            let position = self.indexes.btrees.len();
+            let rows = self.values.count();
             let first_key = first_key.unwrap_or(1);
-            self.places.offer(position, index.main, first_key, rows);
+            self.indexes
+                .places
+                .offer(position, index.main, first_key, rows);
             self.note_places(position, column);
         }
-        self.btree_positions.push(Some(self.indexes.len()));
-        self.indexes.push(index);
+        self.indexes
+            .btree_positions
+            .push(Some(self.indexes.btrees.len()));
+        self.indexes.btrees.push(index);
         self.learn_columns();
         Ok(built)
     }
@@ -68,10 +72,10 @@ impl Table {
     /// What an index has for the rows of the table.
     fn entries_of(&self, index: &mut Index) -> Result<Entries, StatementError> {
         let key_columns = usize::from(index.tree.definition().key_columns);
-        let mut entries = Entries::with_capacity(self.changed_by.len(), key_columns);
+        let mut entries = Entries::with_capacity(self.values.changed_by.len(), key_columns);
         let mut key = Vec::with_capacity(key_columns);
         for (row, tid) in rows_of(&self.heap) {
-            if let Some(shape) = index.plain_entry_of(self.slots_of(row), &mut key) {
+            if let Some(shape) = index.plain_entry_of(self.values.slots(row), &mut key) {
                 entries.push(&key, shape, tid);
             } else if let Some(entry) = index.entry_of(self.row_view(row), None)? {
                 entries.push(entry.key.values(), entry.shape, tid);
@@ -83,17 +87,19 @@ impl Table {
     /// The rows of a new index over this column are where its entries lead to.
     fn note_places(&mut self, position: usize, column: usize) {
         for (row, tid) in rows_of(&self.heap) {
-            let key = (position, self.rows.slots(row)[column]);
-            self.places.note(&mut self.rows, key, row, tid);
+            let key = (position, self.values.rows.slots(row)[column]);
+            self.indexes
+                .places
+                .note(&mut self.values.rows, key, row, tid);
         }
     }
 
     /// An index of which nothing is played but which updates it keeps from being HOT.
     pub(super) fn note_unpriced(&mut self, definition: &IndexDefinition) {
         for column in blocking_columns(definition) {
-            self.blocks_hot[column] = true;
+            self.indexes.blocks_hot[column] = true;
         }
-        self.btree_positions.push(None);
+        self.indexes.btree_positions.push(None);
         self.learn_columns();
     }
 
@@ -106,16 +112,16 @@ impl Table {
         let rows = rows_of(&self.heap);
         let rows = rows.map(|(row, tid)| (self.row_view(row), tid));
         let pages = self.heap.page_count();
-        let brin = Brin::build(definition, &self.row_type, rows, pages, wal)?;
+        let brin = Brin::build(definition, &self.values.row_type, rows, pages, wal)?;
         for &column in &brin.columns {
             if Brin::blocks_hot(&behaviour) {
-                self.blocks_hot[column] = true;
+                self.indexes.blocks_hot[column] = true;
             } else {
-                self.is_summarized[column] = true;
+                self.indexes.is_summarized[column] = true;
             }
         }
-        self.btree_positions.push(None);
-        self.brins.push(brin);
+        self.indexes.btree_positions.push(None);
+        self.indexes.brins.push(brin);
         self.learn_columns();
         Ok(())
     }

@@ -8,9 +8,9 @@ use pgheadroom_layout::wal_record::{
 };
 use pgheadroom_layout::{BlockNumber, LayoutError};
 
-use crate::executor::entries::Entries;
-use crate::executor::rewrite_online::Noted;
-use crate::executor::table::{Scratch, Table};
+use crate::executor::notes::Noted;
+use crate::executor::session_table::Entries;
+use crate::executor::table::{Table, UpdateBuffers};
 use crate::executor::toast::Writer;
 use crate::executor::{Action, Assignments, Change, StatementError};
 use crate::heap::{BulkInsert, Mode, Updated};
@@ -114,13 +114,13 @@ impl Table {
     ) -> Result<Tid, StatementError> {
         let tuple_bytes = self.prepare_row(row, &mut writer(procs, wal, statement))?;
         let xid = procs.assign();
-        let fsm = self.fsm;
+        let fsm = self.forks.fsm;
         let chosen = self.chosen_page(row, tuple_bytes, procs, wal)?;
         let mut target = chosen.unwrap_or(self.session.target);
         let mut bulk = BulkInsert::default();
         let placed = self.heap.insert(
             &mut target,
-            if self.skips_fsm {
+            if self.class.skips_fsm {
                 Mode::WithoutFsm(&mut bulk)
             } else {
                 Mode::Row
@@ -138,13 +138,13 @@ impl Table {
         let vm = self.log_visibility(placed.cleared_visibility, placed.tid.block, wal);
         let length = u32::from(tuple_bytes);
         if placed.initialises_page {
-            let page = wal.init(self.main, placed.tid.block);
+            let page = wal.init(self.forks.main, placed.tid.block);
             wal.record(
                 RecordType::HeapInsertInit,
                 heap_insert(length, page, vm) + beside,
             );
         } else {
-            let page = wal.change_with_tuples(self.main, placed.tid.block, hole);
+            let page = wal.change_with_tuples(self.forks.main, placed.tid.block, hole);
             wal.record(
                 RecordType::HeapInsert,
                 heap_insert(length, page, vm) + beside,
@@ -172,14 +172,17 @@ impl Table {
         row: u32,
         to: &mut Writer<'_>,
     ) -> Result<u16, StatementError> {
-        let measured = self.row_type.measure(self.slots_of(row), &self.texts);
+        let measured = self
+            .values
+            .row_type
+            .measure(self.values.slots(row), &self.values.texts);
         if measured.tuple_bytes <= TOAST_TUPLE_THRESHOLD {
             return page_bytes(measured);
         }
-        let mut slots = self.slots_of(row).to_vec();
+        let mut slots = self.values.slots(row).to_vec();
         self.toast_version(&[], &mut slots, &mut Vec::new(), to)?;
-        self.store_row(row, &slots);
-        page_bytes(self.row_type.measure(&slots, &self.texts))
+        self.values.store(row, &slots);
+        page_bytes(self.values.row_type.measure(&slots, &self.values.texts))
     }
 
     /// Updates the row version at this TID.
@@ -192,11 +195,11 @@ impl Table {
         statement: u32,
     ) -> Result<(), StatementError> {
         let row = self.row_at(old);
-        if self.changed_by[row as usize] == statement {
+        if self.values.changed_by[row as usize] == statement {
             return Ok(()); // this statement did so already (TM_SelfModified)
         }
         let is_own = self.is_own(old, procs);
-        let mut scratch = std::mem::take(&mut self.scratch);
+        let mut scratch = std::mem::take(&mut self.scratch.update);
         let done = self.update_row(
             row,
             old,
@@ -204,13 +207,13 @@ impl Table {
             &mut scratch,
             &mut writer(procs, wal, statement),
         );
-        self.scratch = scratch;
+        self.scratch.update = scratch;
         let done = done?;
-        self.changed_by[row as usize] = statement;
+        self.values.changed_by[row as usize] = statement;
         self.note_change(|table| Noted::Update(row, table.values_of(row)));
         self.queue_checks_of_update(row, is_own);
-        let is_summarized = |&column: &usize| self.is_summarized[column];
-        let informs_brin = self.scratch.changed.iter().any(is_summarized);
+        let is_summarized = |&column: &usize| self.indexes.is_summarized[column];
+        let informs_brin = self.scratch.update.changed.iter().any(is_summarized);
         self.counters.n_tup_upd += 1;
         self.session.pending.updated += 1;
         let Some(done) = done else {
@@ -222,7 +225,7 @@ impl Table {
         };
         self.counters.n_tup_hot_upd += u64::from(done.is_hot);
         self.counters.n_tup_newpage_upd += u64::from(done.is_newpage);
-        if old.block.0 < self.old_pages {
+        if old.block.0 < self.class.old_pages {
             self.counters.on_old_page(done.is_hot);
         }
         if done.is_hot {
@@ -254,21 +257,22 @@ impl Table {
         row: u32,
         old: Tid,
         assignments: &Assignments<'_>,
-        scratch: &mut Scratch,
+        scratch: &mut UpdateBuffers,
         to: &mut Writer<'_>,
     ) -> Result<Option<Updated>, StatementError> {
-        let Scratch {
+        let UpdateBuffers {
             old: before,
             new: after,
             changed,
             bytes,
         } = scratch;
         before.clear();
-        before.extend_from_slice(self.slots_of(row));
+        before.extend_from_slice(self.values.slots(row));
         self.read_changed(before, assignments, to);
-        self.row_type
-            .change(before, after, assignments, changed, &mut self.texts)?;
-        let blocks = |column: usize| self.blocks_hot[column];
+        self.values
+            .row_type
+            .change(before, after, assignments, changed, &mut self.values.texts)?;
+        let blocks = |column: usize| self.indexes.blocks_hot[column];
         let keeps_keys = !changed.iter().any(|&column| blocks(column));
         let mut measured = self.measure_next(old, (before, after), changed);
         self.note_hints(old, to.procs, to.wal);
@@ -277,7 +281,7 @@ impl Table {
         let needs_toast = self.needs_toast(before, after, measured);
         if needs_toast {
             self.toast_version(before, after, changed, to)?;
-            measured = self.row_type.measure(after, &self.texts);
+            measured = self.values.row_type.measure(after, &self.values.texts);
         }
         let tuple_bytes = page_bytes(measured)?;
         let wal = &mut *to.wal;
@@ -292,7 +296,7 @@ impl Table {
         let held = self.tuple_at(old);
         let held = held.xmax.is_valid().then_some(held);
         let hot_allowed = keeps_keys && self.has_hot_updates();
-        let fsm = self.fsm;
+        let fsm = self.forks.fsm;
         let done = self.heap.update(
             &mut self.session.target,
             old,
@@ -311,7 +315,7 @@ impl Table {
         if done.is_newpage {
             self.log_update_cross_page(old, &done, measured, beside, wal);
         } else {
-            let (row_type, texts) = (&self.row_type, &self.texts);
+            let (row_type, texts) = (&self.values.row_type, &self.values.texts);
             let data_bytes = measured.tuple_bytes - measured.hoff;
             let shared = || row_type.shared_bytes(before, after, changed, texts, data_bytes, bytes);
             self.log_update_same_page(old, &done, measured, shared, beside, wal);
@@ -330,15 +334,15 @@ impl Table {
     ) -> Measured {
         let keeps_length = |&column: &usize| {
             let is_null = before[column] == NULL_SLOT || after[column] == NULL_SLOT;
-            self.row_type.columns[column].width.is_some() && !is_null
+            self.values.row_type.columns[column].width.is_some() && !is_null
         };
-        let measure = || self.row_type.measure(after, &self.texts);
-        if self.texts.has_forms() || !changed.iter().all(keeps_length) {
+        let measure = || self.values.row_type.measure(after, &self.values.texts);
+        if self.values.texts.has_forms() || !changed.iter().all(keeps_length) {
             return measure();
         }
         let measured = Measured {
             tuple_bytes: u32::from(self.tuple_at(old).lp_len),
-            hoff: self.row_type.hoff(after),
+            hoff: self.values.row_type.hoff(after),
         };
         debug_assert_eq!(measured, measure(), "as long as the version before");
         measured
@@ -346,7 +350,7 @@ impl Table {
 
     /// Reads the values out of line that an update computes new ones of.
     fn read_changed(&mut self, slots: &[i64], assigned: &Assignments<'_>, to: &mut Writer<'_>) {
-        if !self.texts.has_forms() {
+        if !self.values.texts.has_forms() {
             return;
         }
         let changed = assigned.columns.iter();
@@ -361,7 +365,7 @@ impl Table {
     fn log_lock(&self, old: Tid, old_hole: u32, done: &Updated, wal: &mut Wal) {
         if let Some(cleared_frozen) = done.lock {
             let vm = self.log_visibility(cleared_frozen, old.block, wal);
-            let page = wal.change(self.main, old.block, old_hole);
+            let page = wal.change(self.forks.main, old.block, old_hole);
             wal.record(RecordType::HeapLock, heap_lock(page, vm));
         }
     }
@@ -377,7 +381,7 @@ impl Table {
         wal: &mut Wal,
     ) {
         let vm = self.log_visibility(done.cleared_old_visibility, old.block, wal);
-        let page = wal.change_with_tuples(self.main, old.block, self.hole(old));
+        let page = wal.change_with_tuples(self.forks.main, old.block, self.hole(old));
         let shared = match page {
             Page::Change if wal.is_logical() => SharedBytes::default(),
             Page::Change => shared(),
@@ -409,12 +413,15 @@ impl Table {
         let clears_other = done.new.cleared_visibility && !shares_map_page;
         let new_vm = self.log_visibility(clears_other, new.block, wal);
         let (record, new_page) = if done.new.initialises_page {
-            (RecordType::HeapUpdateInit, wal.init(self.main, new.block))
+            (
+                RecordType::HeapUpdateInit,
+                wal.init(self.forks.main, new.block),
+            )
         } else {
-            let page = wal.change_with_tuples(self.main, new.block, self.hole(new));
+            let page = wal.change_with_tuples(self.forks.main, new.block, self.hole(new));
             (RecordType::HeapUpdate, page)
         };
-        let old_page = wal.change(self.main, old.block, self.hole(old));
+        let old_page = wal.change(self.forks.main, old.block, self.hole(old));
         let length = measured.tuple_bytes;
         let bytes = heap_update_cross_page(length, new_page, old_page, [old_vm, new_vm]);
         wal.record(record, bytes + beside);
@@ -440,13 +447,13 @@ impl Table {
             self.heap.set_xmax(tid, new);
         }
         let vm = self.log_visibility(cleared, tid.block, wal);
-        let page = wal.change(self.main, tid.block, self.hole(tid));
+        let page = wal.change(self.forks.main, tid.block, self.hole(tid));
         wal.record(RecordType::HeapDelete, heap_delete(page, vm) + beside);
-        self.changed_by[row as usize] = statement;
+        self.values.changed_by[row as usize] = statement;
         self.counters.n_tup_del += 1;
         self.session.pending.deleted += 1;
         self.note_change(|_| Noted::Delete(row));
-        if self.texts.has_forms() {
+        if self.values.texts.has_forms() {
             self.delete_out_of_line(row, &mut writer(procs, wal, statement));
         }
     }
@@ -473,14 +480,14 @@ impl Table {
         wal.record_multixact(created, self.heap.behaviour());
         let cleared = self.heap.lock_with(tid, new);
         let vm = self.log_visibility(cleared, tid.block, wal);
-        let page = wal.change(self.main, tid.block, self.hole(tid));
+        let page = wal.change(self.forks.main, tid.block, self.hole(tid));
         wal.record(RecordType::HeapLock, heap_lock(page, vm));
     }
 
     /// Whoever is about to change or lock a tuple looks at its transactions first.
     pub(super) fn note_hints(&mut self, tid: Tid, procs: &ProcArray, wal: &mut Wal) {
         if self.heap.note_hints_of(tid, procs) {
-            wal.hint(self.main, tid.block, self.hole(tid));
+            wal.hint(self.forks.main, tid.block, self.hole(tid));
         }
     }
 
@@ -497,9 +504,9 @@ impl Table {
         }
         let map_page = VisibilityMap::map_page(block);
         if self.heap.behaviour().vm_block_in_heap_records {
-            return Some(wal.change(self.vm, map_page, 0));
+            return Some(wal.change(self.forks.vm, map_page, 0));
         }
-        wal.change_unlogged(self.vm, map_page);
+        wal.change_unlogged(self.forks.vm, map_page);
         None
     }
 }

@@ -20,19 +20,17 @@ use pgheadroom_layout::pglz;
 
 use crate::checkpoint::ForkId;
 use crate::executor::Database;
-use crate::executor::table::Table;
-use crate::executor::toast::Toast;
+use crate::executor::table::{Table, Toast};
 use crate::page::Tid;
 use crate::transaction::Xid;
 use crate::wal::Uncompressed;
 
 mod heap_page;
 mod index_page;
-mod replaced;
+mod version;
 
 use heap_page::{chunk_page, heap_page};
 use index_page::index_page;
-pub(super) use replaced::Replaced;
 
 /// Images of a fork that are compressed one by one: some seconds of work.
 const IMAGES_EACH: u32 = 4096;
@@ -136,7 +134,7 @@ impl Database {
         };
         self.tables.iter().find_map(|table| {
             let toast = table.toast.as_ref().and_then(|toast| {
-                if image.fork == toast.table.main {
+                if image.fork == toast.table.forks.main {
                     return chunks_of(table, toast, image.block);
                 }
                 of_table(&toast.table, true)
@@ -214,29 +212,29 @@ fn page_of(
     fork: ForkId,
     block: BlockNumber,
 ) -> Option<Vec<u8>> {
-    if fork == table.main {
+    if fork == table.forks.main {
         let is_there = (block.0 as usize) < table.heap.pages().len();
         return is_there.then(|| heap_page(table, block, |at, tuple| table.body(at, tuple)));
     }
-    if fork == table.fsm {
+    if fork == table.forks.fsm {
         return table.heap.fsm().page_bytes(block).map(map_page);
     }
-    if fork == table.vm {
+    if fork == table.forks.vm {
         return Some(map_page(table.heap.vm().page_bytes(block)));
     }
-    table.indexes.iter().find_map(|index| {
+    table.indexes.btrees.iter().find_map(|index| {
         if fork == index.fsm {
             return index.tree.fsm().page_bytes(block).map(map_page);
         }
         let is_there = fork == index.main && block.0 > 0 && block.0 < index.tree.page_count();
-        is_there.then(|| index_page(index, &table.texts, block, has_checksums))
+        is_there.then(|| index_page(index, &table.values.texts, block, has_checksums))
     })
 }
 
 /// A page of the TOAST table of a table, if it is there.
 fn chunks_of(table: &Table, toast: &Toast, block: BlockNumber) -> Option<Vec<u8>> {
     let is_there = (block.0 as usize) < toast.table.heap.pages().len();
-    is_there.then(|| chunk_page(toast, &table.texts, block))
+    is_there.then(|| chunk_page(toast, &table.values.texts, block))
 }
 
 /// A number like those of a new database's transactions.

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use pgheadroom_layout::wal_record::heap_multi_insert;
 
-use crate::executor::entries::Entries;
+use crate::executor::session_table::Entries;
 use crate::executor::toast::Writer;
 use crate::executor::{Database, StatementError, TableId};
 use crate::heap::BulkInsert;
@@ -43,7 +43,11 @@ impl Database {
         let mut bulk = BulkInsert::default();
         let (mut batch, mut batch_bytes, mut count) = (Vec::new(), 0_u64, 0);
         for row in rows {
-            batch.push(self.tables[table.0].add_row(row.values, self.statement)?);
+            batch.push(
+                self.tables[table.0]
+                    .values
+                    .add(row.values, self.statement)?,
+            );
             batch_bytes += u64::from(row.line_bytes);
             count += 1;
             let is_full = batch.len() >= MAX_BUFFERED_TUPLES || batch_bytes >= MAX_BUFFERED_BYTES;
@@ -77,7 +81,7 @@ impl Database {
             };
             tuples.push((row, table.prepare_row(row, &mut to)?));
         }
-        let (wal, fsm) = (RefCell::new(&mut self.wal), table.fsm);
+        let (wal, fsm) = (RefCell::new(&mut self.wal), table.forks.fsm);
         let mut hint = |block| wal.borrow_mut().hint(fsm, block, 0);
         let pages =
             table
@@ -89,9 +93,13 @@ impl Database {
             let cleared = placed.iter().any(|one| one.cleared_visibility);
             let vm = table.log_visibility(cleared, block, wal);
             let (record, page) = if init {
-                (RecordType::HeapMultiInsertInit, wal.init(table.main, block))
+                (
+                    RecordType::HeapMultiInsertInit,
+                    wal.init(table.forks.main, block),
+                )
             } else {
-                let page = wal.change_with_tuples(table.main, block, table.hole(placed[0].tid));
+                let page =
+                    wal.change_with_tuples(table.forks.main, block, table.hole(placed[0].tid));
                 (RecordType::HeapMultiInsert, page)
             };
             let lengths = placed.iter().map(|one| {

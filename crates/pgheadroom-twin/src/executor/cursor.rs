@@ -4,7 +4,7 @@
 //! src/backend/tcop/pquery.c (REL_18_STABLE). Left out: scrolling back, and cursors that outlive
 //! their transaction.
 
-use crate::executor::scan::{IndexScan, SeqScan};
+use crate::executor::parked::{IndexScan, SeqScan};
 use crate::executor::{Action, Database, Row, SessionId, StatementError, TableId};
 
 /// How a cursor's query finds its rows.

@@ -8,22 +8,12 @@ use pgheadroom_layout::version::IndexUnchangedHint;
 use crate::btree::Entry;
 use crate::executor::fetch::{Fetched, HeapAccess};
 use crate::executor::index::Index;
+use crate::executor::session_table::Entries;
 use crate::executor::table::Table;
 use crate::executor::{Assignments, StatementError};
 use crate::page::Tid;
 use crate::procarray::ProcArray;
 use crate::wal::Wal;
-
-/// Index entries that a new row version still has to get.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Entries {
-    pub tid: Tid,
-    pub row: u32,
-    /// The page of the version before, which the statement has pinned.
-    pub pinned: Option<BlockNumber>,
-    /// The first index that has none yet.
-    pub next: usize,
-}
 
 impl Table {
     /// An entry for a new row version in every index.
@@ -42,7 +32,7 @@ impl Table {
         let Entries {
             tid, row, pinned, ..
         } = entries;
-        let mut indexes = std::mem::take(&mut self.indexes);
+        let mut indexes = std::mem::take(&mut self.indexes.btrees);
         let mut result = Ok(());
         for index in &mut indexes[entries.next..] {
             result = self.insert_entry(index, tid, row, assigned, pinned, procs, &wal);
@@ -51,7 +41,7 @@ impl Table {
             }
             entries.next += 1;
         }
-        self.indexes = indexes;
+        self.indexes.btrees = indexes;
         if matches!(result, Err(StatementError::Waits(_))) {
             self.session.entries = Some(entries);
         }
@@ -66,16 +56,16 @@ impl Table {
         row: u32,
         wal: &mut Wal,
     ) -> Result<(), StatementError> {
-        let mut brins = std::mem::take(&mut self.brins);
+        let mut brins = std::mem::take(&mut self.indexes.brins);
         let mut result = Ok(());
         for brin in &mut brins {
-            let statement = self.changed_by[row as usize];
+            let statement = self.values.changed_by[row as usize];
             result = brin.insert(self.row_view(row), tid, statement, wal);
             if result.is_err() {
                 break;
             }
         }
-        self.brins = brins;
+        self.indexes.brins = brins;
         result
     }
 
@@ -90,7 +80,7 @@ impl Table {
         procs: &ProcArray,
         wal: &RefCell<&mut Wal>,
     ) -> Result<(), StatementError> {
-        let statement = self.changed_by[row as usize];
+        let statement = self.values.changed_by[row as usize];
         let Some(found) = index.entry_of(self.row_view(row), Some(statement))? else {
             return Ok(());
         };
@@ -101,7 +91,9 @@ impl Table {
             IndexUnchangedHint::Real => index.is_unchanged_by(assigned),
         });
         let key = found.key.values()[0];
-        self.places.forget(&mut self.rows, (index.main, key), row);
+        self.indexes
+            .places
+            .forget(&mut self.values.rows, (index.main, key), row);
         let entry = Entry {
             key: found.key.values(),
             shape: found.shape,
@@ -116,8 +108,9 @@ impl Table {
         })?;
         if assigned.is_none() {
             let place = is_only.then_some(tid);
-            self.places
-                .learn(&mut self.rows, (index.main, key), row, place);
+            self.indexes
+                .places
+                .learn(&mut self.values.rows, (index.main, key), row, place);
         }
         Ok(())
     }
@@ -132,11 +125,11 @@ impl Table {
         wal: &mut Wal,
     ) -> Option<Tid> {
         let mut wal = RefCell::new(wal);
-        let mut next = self.indexes[index].tree.scan_start(key);
+        let mut next = self.indexes.btrees[index].tree.scan_start(key);
         let mut last_block = None;
         let mut conflict = None;
         while let (Some(leaf), None) = (next, conflict) {
-            let scanned = self.indexes[index].tree.scan_page(leaf, key, key);
+            let scanned = self.indexes.btrees[index].tree.scan_page(leaf, key, key);
             let mut dead = Vec::new();
             for &(offset, tid) in &scanned.entries {
                 let mut heap = HeapAccess::new(self.heap_parts(), procs, &wal, None);
@@ -152,7 +145,7 @@ impl Table {
                     Fetched::Invisible => {}
                 }
             }
-            self.indexes[index].kill(&scanned, &dead, wal.get_mut());
+            self.indexes.btrees[index].kill(&scanned, &dead, wal.get_mut());
             next = scanned.next;
         }
         conflict

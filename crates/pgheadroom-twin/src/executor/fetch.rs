@@ -28,15 +28,21 @@ pub(super) enum Fetched {
     AllDead,
 }
 
+/// Its heap's forks, under which changes of pages are logged.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Forks {
+    pub main: ForkId,
+    pub fsm: ForkId,
+    pub vm: ForkId,
+}
+
 /// What of a table a reader touches.
 pub(super) struct HeapParts<'a> {
     pub heap: &'a mut Heap,
     pub counters: &'a mut TableCounters,
     /// By row: the last statement that changed it.
     pub changed_by: &'a [u32],
-    pub main: ForkId,
-    pub fsm: ForkId,
-    pub vm: ForkId,
+    pub forks: Forks,
     /// Pages that the running statement has pinned: by a trigger's slot, and by a queue's head.
     pub pinned: [Option<BlockNumber>; 2],
 }
@@ -78,7 +84,7 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
     pub fn visit_for(&mut self, block: BlockNumber, is_read_only: bool) {
         if !self.parts.heap.is_worth_pruning(block, self.procs)
             || self.parts.pinned.contains(&Some(block))
-            || self.procs.is_pinned(self.parts.main, block)
+            || self.procs.is_pinned(self.parts.forks.main, block)
         {
             return;
         }
@@ -105,13 +111,13 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
         match visit {
             Visit::Pruned => {
                 let plan = self.parts.heap.last_prune();
-                let page = wal.change(self.parts.main, block, hole);
+                let page = wal.change(self.parts.forks.main, block, hole);
                 let behaviour = self.parts.heap.behaviour();
                 let bytes = heap_prune(behaviour, plan.cleaning(), page);
                 wal.record(RecordType::HeapPrune, bytes);
                 self.parts.counters.pruned(plan.reclaimed_tuples());
             }
-            Visit::Hints | Visit::Nothing => wal.hint(self.parts.main, block, hole),
+            Visit::Hints | Visit::Nothing => wal.hint(self.parts.forks.main, block, hole),
         }
     }
 
@@ -132,7 +138,7 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
     /// Source: `heap_page_will_set_vm`, src/backend/access/heap/pruneheap.c (commit b46e1e54d07
     /// before 19beta1).
     fn set_visible(&mut self, block: BlockNumber, is_pruned: bool) -> bool {
-        let main = self.parts.main;
+        let main = self.parts.forks.main;
         let mut wal = self.wal.borrow_mut();
         let is_cheap = is_pruned || (wal.is_dirty(main, block) && !wal.owes_image(main, block));
         let page = &self.parts.heap.pages()[block.0 as usize];
@@ -154,11 +160,11 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
         } else {
             wal.name(main, block)
         };
-        let vm_page = wal.change(self.parts.vm, VisibilityMap::map_page(block), 0);
+        let vm_page = wal.change(self.parts.forks.vm, VisibilityMap::map_page(block), 0);
         let bytes = heap_prune_and_visible(cleaning, page, vm_page);
         wal.record(RecordType::HeapPrune, bytes);
         self.parts.heap.set_visible_by_reader(block);
-        let fsm = self.parts.fsm;
+        let fsm = self.parts.forks.fsm;
         let mut log = |fsm_block: BlockNumber| wal.hint(fsm, fsm_block, 0);
         self.parts.heap.fsm_mut().record(block, free, &mut log);
         true
@@ -167,7 +173,9 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
     /// Hint bits of a page were set.
     fn hinted(&self, block: BlockNumber) {
         let hole = self.parts.heap.pages()[block.0 as usize].exact_free_space();
-        self.wal.borrow_mut().hint(self.parts.main, block, hole);
+        self.wal
+            .borrow_mut()
+            .hint(self.parts.forks.main, block, hole);
     }
 
     /// The version at a TID that the running statement sees.

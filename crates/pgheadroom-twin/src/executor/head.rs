@@ -19,12 +19,11 @@
 
 use std::cell::RefCell;
 
-use pgheadroom_layout::{BlockNumber, OffsetNumber};
+use pgheadroom_layout::BlockNumber;
 
-use crate::btree::ScannedPage;
 use crate::executor::fetch::{Fetched, HeapAccess};
+use crate::executor::parked::{EndOfHead, Parked, Stopped};
 use crate::executor::table::Table;
-use crate::executor::wait::Parked;
 use crate::executor::{Action, Database, StatementError, TableId};
 use crate::expression::Expression;
 use crate::lock_options::LockTupleMode;
@@ -42,16 +41,6 @@ pub struct Head {
     pub filter: Option<Expression>,
     /// The index by which the rows are changed, by its position; its first column is the key.
     pub key_index: usize,
-}
-
-/// Where the query stopped: a leaf of an index, with the entries found dead on it.
-type Stopped = Option<(usize, ScannedPage, Vec<(OffsetNumber, Tid)>)>;
-
-/// How a queue's statement ends.
-#[derive(Debug)]
-pub(super) struct EndOfHead {
-    found: u64,
-    stopped: Stopped,
 }
 
 impl Table {
@@ -95,7 +84,7 @@ impl Database {
         let table = &mut self.tables[id.0];
         table.session.head_pin = None;
         if let Some((index, scanned, dead)) = end.stopped {
-            table.indexes[index].kill(&scanned, &dead, &mut self.wal);
+            table.indexes.btrees[index].kill(&scanned, &dead, &mut self.wal);
         }
         Ok(end.found)
     }
@@ -116,9 +105,11 @@ impl Database {
         let mut last_block = None;
         // The scan's slot, and that of the row locked last until the next one is looked at.
         let (mut slot, mut locked) = (None, None);
-        let mut next = table.indexes[index].tree.scan_start(bound);
+        let mut next = table.indexes.btrees[index].tree.scan_start(bound);
         while let Some(leaf) = next {
-            let scanned = table.indexes[index].tree.scan_page(leaf, bound, bound);
+            let scanned = table.indexes.btrees[index]
+                .tree
+                .scan_page(leaf, bound, bound);
             let mut dead = Vec::new();
             for &(offset, tid) in &scanned.entries {
                 let wal = RefCell::new(&mut self.wal);
@@ -157,7 +148,7 @@ impl Database {
                     return Ok((keys, Some((index, scanned, dead))));
                 }
             }
-            table.indexes[index].kill(&scanned, &dead, &mut self.wal);
+            table.indexes.btrees[index].kill(&scanned, &dead, &mut self.wal);
             next = scanned.next;
         }
         Ok((keys, None))
@@ -179,7 +170,7 @@ impl Database {
         let (mut last_block, mut slot): (Option<BlockNumber>, Option<BlockNumber>) = (None, None);
         let mut next = None;
         while let Some(&key) = keys.get(position) {
-            let tree = &table.indexes[index].tree;
+            let tree = &table.indexes.btrees[index].tree;
             let Some(leaf) = next.take().or_else(|| tree.scan_start(&[key])) else {
                 break;
             };
@@ -204,7 +195,7 @@ impl Database {
                 match heap.fetch(tid, statement) {
                     Fetched::Found(found) => {
                         slot = Some(found.block);
-                        self.procs.note_slot(table.main, found.block);
+                        self.procs.note_slot(table.forks.main, found.block);
                         found_rows += 1;
                         let (procs, wal) = (&mut self.procs, &mut self.wal);
                         table.apply(found, action, procs, wal, statement)?;
@@ -213,7 +204,7 @@ impl Database {
                     Fetched::Invisible => {}
                 }
             }
-            table.indexes[index].kill(&scanned, &dead, &mut self.wal);
+            table.indexes.btrees[index].kill(&scanned, &dead, &mut self.wal);
             next = scanned.next;
             position += usize::from(next.is_none());
         }

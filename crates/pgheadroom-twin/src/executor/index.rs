@@ -11,8 +11,7 @@ use crate::btree::{self, Btree, Piece, SHAPES_MAX, ScannedPage, ShapeId, TupleSi
 use crate::checkpoint::ForkId;
 use crate::executor::StatementError;
 use crate::executor::index_definition::{IndexDefinition, IndexKey, IndexMethod, KeyOrder};
-use crate::executor::key_code::needs_labels;
-use crate::executor::text_order::TextOrder;
+use crate::executor::text_order::{TextOrder, needs_labels};
 use crate::expression::Expression;
 use crate::page::Tid;
 use crate::row::kind::Kind;

@@ -42,7 +42,7 @@ impl Database {
     pub fn begin_load(&self, table: TableId, rules: &[LoadRule]) -> Loading {
         Loading {
             table,
-            maker: RowMaker::new(rules, &self.tables[table.0].row_type),
+            maker: RowMaker::new(rules, &self.tables[table.0].values.row_type),
             one_length: None,
             page_rows: 0,
         }
@@ -96,28 +96,29 @@ impl Table {
             return Ok(None);
         };
         *statement += 1;
-        let row = u32::try_from(self.changed_by.len()).expect("fewer than 2^32 rows");
-        let rows = &mut self.rows;
+        let row = self.values.count();
+        let rows = &mut self.values.rows;
         rows.begin();
-        let made = loading
-            .maker
-            .make(number, &self.row_type, &mut self.texts, |slot| {
-                rows.push(slot)
-            });
+        let made = loading.maker.make(
+            number,
+            &self.values.row_type,
+            &mut self.values.texts,
+            |slot| rows.push(slot),
+        );
         if let Err(error) = made {
-            self.rows.truncate(row);
+            self.values.rows.truncate(row);
             return Err(error);
         }
-        self.changed_by.push(*statement);
+        self.values.changed_by.push(*statement);
         Ok(Some(row))
     }
 
     /// Whether an INSERT does nothing but put a version on a page.
     fn is_heap_alone(&self) -> bool {
-        let has_indexes = !self.definitions.is_empty();
+        let has_indexes = !self.indexes.definitions.is_empty();
         let is_noted = self.notes.is_some() || self.heap.is_any_watched();
         let is_checked = self.foreign_keys.is_any();
-        !has_indexes && !is_noted && !is_checked && self.model.is_none() && !self.skips_fsm
+        !has_indexes && !is_noted && !is_checked && self.model.is_none() && !self.class.skips_fsm
     }
 
     /// Puts further rows on the page of the last one, as long as they fit; the first that does not.
@@ -131,7 +132,7 @@ impl Table {
         let block = self.session.target.0.expect("the page of the last row");
         let xid = procs.assign();
         let page = &self.heap.pages()[block.0 as usize];
-        if !page.takes_new_rows() || !wal.is_logged(self.main, block) {
+        if !page.takes_new_rows() || !wal.is_logged(self.forks.main, block) {
             return Ok(self.next_row(loading, numbers, statement)?);
         }
         self.heap.page_mut(block).expect_items(loading.page_rows);
@@ -149,7 +150,7 @@ impl Table {
             bytes += u64::from(heap_insert(tuple_bytes, Page::Change, None));
         }
         loading.page_rows = self.heap.pages()[block.0 as usize].item_count() as usize;
-        wal.record_all(self.main, RecordType::HeapInsert, placed, bytes);
+        wal.record_all(self.forks.main, RecordType::HeapInsert, placed, bytes);
         self.counters.n_tup_ins += u64::from(placed);
         self.session.pending.inserted += placed;
         Ok(left_over)
@@ -160,8 +161,11 @@ impl Table {
         if let Some(known) = loading.one_length {
             return known;
         }
-        let measured = self.row_type.measure(self.slots_of(row), &self.texts);
-        if loading.maker.makes_one_length(&self.row_type) {
+        let measured = self
+            .values
+            .row_type
+            .measure(self.values.slots(row), &self.values.texts);
+        if loading.maker.makes_one_length(&self.values.row_type) {
             loading.one_length = Some(measured.tuple_bytes);
         }
         measured.tuple_bytes

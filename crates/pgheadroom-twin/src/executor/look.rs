@@ -41,13 +41,13 @@ impl Database {
         let mut pieces = Pieces::default();
         let uses_trees = self.short_ways < transactions / 2;
         for table in &self.tables {
-            table.rows.pieces(&mut pieces);
+            table.values.rows.pieces(&mut pieces);
             pieces.add(table.heap.pages());
             for page in table.heap.pages() {
                 page.pieces(&mut pieces);
             }
             if uses_trees {
-                for index in &table.indexes {
+                for index in &table.indexes.btrees {
                     index.tree.pieces(&mut pieces);
                 }
             }
@@ -70,7 +70,7 @@ impl Database {
             return None;
         }
         let index = of.btree_position(index);
-        let leaf = of.indexes[index].tree.look_for_leaf(key)?;
+        let leaf = of.indexes.btrees[index].tree.look_for_leaf(key)?;
         Some(Sight {
             table,
             index,
@@ -86,7 +86,7 @@ impl Database {
             LookAhead::Page => LeafPart::Ends,
             LookAhead::Items => LeafPart::Middle,
         };
-        let index = &self.tables[sight.table.0].indexes[sight.index];
+        let index = &self.tables[sight.table.0].indexes.btrees[sight.index];
         index.tree.look_at_leaf(sight.leaf, sight.key, part);
     }
 
@@ -95,10 +95,10 @@ impl Database {
     pub(crate) fn look_ahead(&self, target: Target, what: LookAhead) {
         let table = &self.tables[target.table as usize];
         if what == LookAhead::Row {
-            table.rows.look_ahead(target.row);
+            table.values.rows.look_ahead(target.row);
             return;
         }
-        let place = table.rows.place(target.row);
+        let place = table.values.rows.place(target.row);
         let page = place.and_then(|tid| {
             let page = table.heap.pages().get(tid.block.0 as usize)?;
             Some((page, tid.offset))

@@ -121,7 +121,7 @@ impl Table {
         if slot == NULL_SLOT {
             return 0;
         }
-        let (start, end) = self.row_type.columns[column].place(0, slot, &self.texts);
+        let (start, end) = self.values.row_type.columns[column].place(0, slot, &self.values.texts);
         end - start
     }
 }
@@ -138,17 +138,17 @@ impl Table {
     /// one, else the first; of columns, over all rows.
     #[must_use]
     pub fn ordering(&self) -> Option<usize> {
-        let whole = |position: &usize| self.indexes[*position].is_whole();
-        let all = || (0..self.indexes.len()).filter(whole);
-        let unique = |position: &usize| self.indexes[*position].tree.definition().is_unique;
+        let whole = |position: &usize| self.indexes.btrees[*position].is_whole();
+        let all = || (0..self.indexes.btrees.len()).filter(whole);
+        let unique = |position: &usize| self.indexes.btrees[*position].tree.definition().is_unique;
         all().find(unique).or_else(|| all().next())
     }
 
     /// The integer column by which rows are in order: the first of the index that gives it.
     #[must_use]
     pub fn order_column(&self) -> Option<usize> {
-        let column = self.indexes[self.ordering()?].first_column()?;
-        let kind = self.row_type.columns[column].kind;
+        let column = self.indexes.btrees[self.ordering()?].first_column()?;
+        let kind = self.values.row_type.columns[column].kind;
         (!kind.is_kept() && !kind.is_float()).then_some(column)
     }
 
@@ -169,7 +169,7 @@ impl Table {
             values: entry.key.values(),
             tid: Some(LAST_TID),
         };
-        let tree: &Btree = &self.indexes[index].tree;
+        let tree: &Btree = &self.indexes.btrees[index].tree;
         let Some((leaf, _)) = tree.descend(search, Tie::PivotIsEqual) else {
             return Ok(None);
         };
@@ -200,7 +200,7 @@ impl Table {
         tuple_bytes: u16,
         wal: &mut Wal,
     ) -> Result<BlockNumber, LayoutError> {
-        let fsm = self.fsm;
+        let fsm = self.forks.fsm;
         let log = &mut |page| wal.hint(fsm, page, 0);
         self.heap.empty_page(tuple_bytes, log)
     }
@@ -214,6 +214,6 @@ impl Table {
     /// The next record changes this page of the heap.
     pub fn change_page(&self, block: BlockNumber, wal: &mut Wal) -> Page {
         let hole = self.heap.pages()[block.0 as usize].exact_free_space();
-        wal.change(self.main, block, hole)
+        wal.change(self.forks.main, block, hole)
     }
 }

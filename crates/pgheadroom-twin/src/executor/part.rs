@@ -1,14 +1,8 @@
 //! Savepoints: parts of a transaction, which are undone by themselves.
 
+use crate::executor::session_table::Mark;
 use crate::executor::table::Table;
 use crate::executor::{Database, SessionId};
-
-/// How much a session had to undo when a part began.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Mark {
-    rows: usize,
-    texts: usize,
-}
 
 impl Database {
     /// SAVEPOINT.
@@ -75,7 +69,7 @@ impl Table {
     fn undo_part(&mut self) {
         let mark = self.session.marks.pop().expect("a part");
         for (_, new) in self.session.undo_texts.drain(mark.texts..) {
-            self.texts.remove(new);
+            self.values.texts.remove(new);
         }
         self.undo_rows(mark.rows);
         if let Some(toast) = &mut self.toast {

@@ -20,8 +20,8 @@ use crate::checkpoint::ForkId;
 use crate::executor::change::page_bytes;
 use crate::executor::index::Index;
 use crate::executor::index_definition::{IndexDefinition, IndexMethod};
-use crate::executor::table::Table;
-use crate::executor::toast::{Toast, Writer};
+use crate::executor::table::{Table, Toast};
+use crate::executor::toast::Writer;
 use crate::executor::{Database, Relation, StatementError, TableId};
 use crate::heap::Rewrite;
 use crate::page::{LinePointer, Tid, offset_of};
@@ -66,7 +66,7 @@ impl Database {
         self.procs.compute_horizons();
         self.procs.assign();
         let of = &mut self.tables[table.0];
-        of.old_pages = 0; // they go with the file
+        of.class.old_pages = 0; // they go with the file
         let done = of.rewrite(&mut self.procs, &mut self.wal, self.statement);
         self.procs.commit();
         let mut done = done?;
@@ -92,7 +92,7 @@ impl Table {
                 "a rewrite on another engine than heap".to_owned(),
             ));
         }
-        if wal.skips_new_relations() && self.texts.has_forms() {
+        if wal.skips_new_relations() && self.values.texts.has_forms() {
             return Err(StatementError::Unsupported(
                 "a rewrite of compressed values or values out of line with wal_level = minimal"
                     .to_owned(),
@@ -114,26 +114,26 @@ impl Table {
         let rewrite = self.copy_versions(old_toast.as_mut(), &mut to)?;
         (done.versions, done.recently_dead) = (rewrite.copied, rewrite.recently_dead);
         self.heap = rewrite.end();
-        self.replaced.clear();
+        self.values.replaced.clear();
         self.begin_ages(to.procs.oldest_xmin());
         for fork in old_toast.iter().flat_map(|toast| toast.table.forks()) {
             wal.drop_fork(fork);
         }
-        self.main = wal.replace_fork(self.main);
-        self.fsm = wal.replace_fork(self.fsm);
-        self.vm = wal.replace_fork(self.vm);
+        self.forks.main = wal.replace_fork(self.forks.main);
+        self.forks.fsm = wal.replace_fork(self.forks.fsm);
+        self.forks.vm = wal.replace_fork(self.forks.vm);
         let holes: Vec<u32> = self
             .heap
             .pages()
             .iter()
             .map(|page| page.exact_free_space())
             .collect();
-        wal.write_fork(self.main, &holes, &behaviour);
+        wal.write_fork(self.forks.main, &holes, &behaviour);
         let pages = self.heap.page_count();
         self.build_indexes_anew(behaviour, done.recently_dead > 0, wal)?;
-        wal.end_new_fork(self.main, pages);
+        wal.end_new_fork(self.forks.main, pages);
         if let Some(toast) = &mut self.toast {
-            toast.table.skips_fsm = false;
+            toast.table.class.skips_fsm = false;
         }
         done.heap_pages[1] = pages;
         done.index_pages[1] = self.index_pages().iter().sum();
@@ -147,7 +147,7 @@ impl Table {
         for block in (0..self.heap.page_count()).map(BlockNumber) {
             if self.heap.note_hints(block, procs) {
                 let hole = self.heap.pages()[block.0 as usize].exact_free_space();
-                wal.hint(self.main, block, hole);
+                wal.hint(self.forks.main, block, hole);
             }
         }
     }
@@ -163,7 +163,7 @@ impl Table {
         if let Some(toast) = &mut self.toast {
             let new = toast.renewed(behaviour, wal)?;
             let old = std::mem::replace(&mut **toast, new);
-            index = Some(toast.table.indexes[0].main);
+            index = Some(toast.table.indexes.btrees[0].main);
             replaced = Some(old);
         }
         if self.needs_toast_table() {
@@ -189,11 +189,12 @@ impl Table {
                 let mut tuple_bytes = tuple.lp_len;
                 let is_live = TupleState::of(&tuple, to.procs) == TupleState::Live;
                 if let Some(old) = old_toast.as_mut().filter(|_| is_live)
-                    && self.texts.has_forms()
+                    && self.values.texts.has_forms()
                 {
                     self.store_anew(tuple.row, old, to)?;
-                    let slots = self.slots_of(tuple.row);
-                    tuple_bytes = page_bytes(self.row_type.measure(slots, &self.texts))?;
+                    let slots = self.values.slots(tuple.row);
+                    tuple_bytes =
+                        page_bytes(self.values.row_type.measure(slots, &self.values.texts))?;
                 }
                 let offset = offset_of(position);
                 rewrite.add(Tid { block, offset }, &tuple, tuple_bytes, to.procs);
@@ -209,14 +210,14 @@ impl Table {
         has_old_versions: bool,
         wal: &mut Wal,
     ) -> Result<(), StatementError> {
-        let old_indexes = std::mem::take(&mut self.indexes);
-        self.brins.clear();
-        self.btree_positions.clear();
-        self.blocks_hot.fill(false);
-        self.is_summarized.fill(false);
-        self.places.start_over();
+        let old_indexes = std::mem::take(&mut self.indexes.btrees);
+        self.indexes.brins.clear();
+        self.indexes.btree_positions.clear();
+        self.indexes.blocks_hot.fill(false);
+        self.indexes.is_summarized.fill(false);
+        self.indexes.places.start_over();
         self.forget_places();
-        for definition in self.definitions.clone() {
+        for definition in self.indexes.definitions.clone() {
             self.build_logged(behaviour, definition, false, wal)?;
         }
         for fork in forks_of(&old_indexes) {
@@ -235,8 +236,10 @@ impl Table {
         wal: &mut Wal,
     ) -> Result<(), StatementError> {
         let behaviour = *self.heap.behaviour();
-        self.definitions.clone_from(&other.definitions);
-        for definition in self.definitions.clone() {
+        self.indexes
+            .definitions
+            .clone_from(&other.indexes.definitions);
+        for definition in self.indexes.definitions.clone() {
             let is_unique = definition.is_unique;
             self.build_logged(behaviour, definition, is_unique, wal)?;
         }
@@ -259,7 +262,7 @@ impl Table {
             return self.build_brin(behaviour, definition, wal);
         }
         let built = self.build_btree(behaviour, definition, checks_uniqueness, wal)?;
-        let index = self.indexes.last().expect("it was built");
+        let index = self.indexes.btrees.last().expect("it was built");
         wal.write_fork(index.main, &holes(&built), &behaviour);
         wal.end_new_fork(index.main, index.tree.page_count());
         Ok(())
@@ -267,15 +270,15 @@ impl Table {
 
     /// Where rows are found without a scan is not known any more.
     fn forget_places(&mut self) {
-        for row in 0..u32::try_from(self.changed_by.len()).expect("fewer than 2^32 rows") {
-            self.rows.forget_place(row);
+        for row in 0..self.values.count() {
+            self.values.rows.forget_place(row);
         }
     }
 
     /// Its forks and those of its indexes.
     pub(super) fn forks(&self) -> Vec<ForkId> {
-        let mut forks = vec![self.main, self.fsm, self.vm];
-        forks.extend(forks_of(&self.indexes));
+        let mut forks = vec![self.forks.main, self.forks.fsm, self.forks.vm];
+        forks.extend(forks_of(&self.indexes.btrees));
         forks
     }
 }

@@ -16,6 +16,7 @@ use std::cell::RefCell;
 use pgheadroom_layout::BlockNumber;
 
 use crate::executor::fetch::HeapAccess;
+use crate::executor::notes::{Noted, Notes};
 use crate::executor::rewrite::Rewritten;
 use crate::executor::table::{Table, TableDefinition};
 use crate::executor::{
@@ -31,32 +32,6 @@ use crate::wal::{Totals, Wal};
 ///
 /// Source: `APPLY_COUNT_DEFAULT` of pg_repack 1.5.
 const APPLIED_AT_ONCE: usize = 1000;
-
-/// A change to a row, with its values afterwards.
-#[derive(Debug, Clone)]
-pub(super) enum Noted {
-    Insert(u32, Vec<Value>),
-    Update(u32, Vec<Value>),
-    Delete(u32),
-}
-
-/// Changes since a copy began; those of the running transaction come after `committed`.
-#[derive(Debug, Default)]
-pub(super) struct Notes {
-    /// Those of transactions that have committed, in the order of their commits.
-    changes: Vec<Noted>,
-}
-
-impl Notes {
-    /// A transaction that has noted these changes ends.
-    pub fn end_transaction(&mut self, noted: &mut Vec<Noted>, is_commit: bool) {
-        if is_commit {
-            self.changes.append(noted);
-        } else {
-            noted.clear();
-        }
-    }
-}
 
 /// How many online rewrites are in progress: meanwhile every update has to be noted, so none takes
 /// the short way.
@@ -251,8 +226,8 @@ impl Table {
             fillfactor: self.heap.fillfactor(),
         };
         let mut new = Self::new(*self.heap.behaviour(), definition, wal)?;
-        for row in 0..u32::try_from(self.changed_by.len()).expect("fewer than 2^32 rows") {
-            new.add_row(&self.values_of(row), statement)?;
+        for row in 0..self.values.count() {
+            new.values.add(&self.values_of(row), statement)?;
         }
         Ok(new)
     }
@@ -287,7 +262,7 @@ impl Table {
 
     /// Where the only version of each row is, by row.
     fn places_of_rows(&self) -> Vec<Option<Tid>> {
-        let mut places = vec![None; self.changed_by.len()];
+        let mut places = vec![None; self.values.changed_by.len()];
         for (block, page) in (0..).map(BlockNumber).zip(self.heap.pages()) {
             for (position, item) in page.items().into_iter().enumerate() {
                 if let LinePointer::Normal(tuple) = item {
@@ -310,12 +285,12 @@ impl Table {
         match change {
             Noted::Insert(row, values) => {
                 let nothing = vec![Value::Null; values.len()];
-                while self.changed_by.len() <= *row as usize {
+                while self.values.changed_by.len() <= *row as usize {
                     // Also for rows that were rolled back in the old table, or committed later.
-                    self.add_row(&nothing, statement)?;
+                    self.values.add(&nothing, statement)?;
                 }
-                self.set_row(*row, values)?;
-                places.resize(self.changed_by.len(), None);
+                self.values.set(*row, values)?;
+                places.resize(self.values.changed_by.len(), None);
                 places[*row as usize] = Some(self.insert(*row, procs, wal, statement)?);
             }
             Noted::Update(row, values) => {

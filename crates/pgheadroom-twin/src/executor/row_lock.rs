@@ -72,7 +72,7 @@ impl Table {
                 self.heap.set_xmax(tid, new);
                 let cleared = self.heap.vm_mut().clear_frozen(tid.block);
                 let vm = self.log_visibility(cleared, tid.block, wal);
-                let page = wal.change(self.main, tid.block, self.hole(tid));
+                let page = wal.change(self.forks.main, tid.block, self.hole(tid));
                 wal.record(RecordType::HeapLockUpdated, heap_lock(page, vm));
             }
             if !tuple.xmax.is_valid() || tuple.is_locked_only || tuple.next == tid {

@@ -2,97 +2,13 @@
 
 use std::cell::RefCell;
 
-use pgheadroom_layout::{BlockNumber, OffsetNumber};
+use pgheadroom_layout::BlockNumber;
 
-use crate::btree::ScannedPage;
 use crate::executor::fetch::{Fetched, HeapAccess};
+use crate::executor::parked::{IndexScan, Parked, SeqScan};
 use crate::executor::table::Table;
-use crate::executor::wait::Parked;
 use crate::executor::{Action, Database, Row, StatementError, TableId};
 use crate::page::Tid;
-
-/// An index scan, as far as it has come.
-#[derive(Debug)]
-pub(super) struct IndexScan {
-    table: TableId,
-    index: usize,
-    statement: u32,
-    pub found_rows: u64,
-    entry_count: usize,
-    /// Whether it has waited, or stopped for a cursor: others may have added entries meanwhile.
-    has_stopped: bool,
-    /// The row found last and its newest version.
-    only: Option<(u32, Tid)>,
-    next: Option<BlockNumber>,
-    last_block: Option<BlockNumber>,
-    /// The slot of the last row found keeps its page pinned until the next one is found, so
-    /// a range scan that comes back to that page over dead entries does not prune it.
-    slot_block: Option<BlockNumber>,
-    dead: Vec<(OffsetNumber, Tid)>,
-    /// While it waits: its leaf, the entry on it, and the version that somebody holds; of a cursor
-    /// none.
-    stopped: Option<(ScannedPage, usize, Option<Tid>)>,
-    /// After so many rows a cursor stops.
-    pub limit: u64,
-    /// While it waits: its keys.
-    keys: [Vec<i64>; 2],
-}
-
-/// A sequential scan, as far as it has come.
-#[derive(Debug)]
-pub(super) struct SeqScan {
-    table: TableId,
-    statement: u32,
-    pub found_rows: u64,
-    block: u32,
-    pages: u32,
-    /// What it sees on the page, and how many of it are done; none before it looks.
-    visible: Option<(Vec<Tid>, usize)>,
-    /// After so many rows a cursor stops.
-    pub limit: u64,
-}
-
-impl IndexScan {
-    /// A scan for this key, whose only entry leads to this version, which waits with it.
-    fn stopped_at((table, index): (TableId, usize), statement: u32, key: i64, tid: Tid) -> Self {
-        let scanned = ScannedPage {
-            block: BlockNumber(0), // nothing on it is to be marked
-            lsn: 0,
-            entries: vec![(OffsetNumber(1), tid)],
-            next: None,
-        };
-        Self {
-            table,
-            index,
-            statement,
-            found_rows: 0,
-            entry_count: 1,
-            has_stopped: false,
-            only: None,
-            next: None,
-            last_block: Some(tid.block),
-            slot_block: Some(tid.block),
-            dead: Vec::new(),
-            stopped: Some((scanned, 0, Some(tid))),
-            limit: u64::MAX,
-            keys: [vec![key], vec![key]],
-        }
-    }
-
-    /// The version whose row it waits for.
-    pub fn found(&self) -> Option<(TableId, Tid)> {
-        let (_, _, tid) = self.stopped.as_ref()?;
-        tid.map(|tid| (self.table, tid))
-    }
-}
-
-impl SeqScan {
-    /// The version whose row it waits for.
-    pub fn found(&self) -> Option<(TableId, Tid)> {
-        let (visible, done) = self.visible.as_ref()?;
-        visible.get(*done).map(|&tid| (self.table, tid))
-    }
-}
 
 impl Database {
     /// A statement that finds rows by keys from `low` to `high` of an index; number of rows.
@@ -141,8 +57,12 @@ impl Database {
     ) -> Option<Result<u64, StatementError>> {
         let of = &self.tables[table.0];
         let index = of.btree_position(index);
-        let row = of.places.row_of(index, key)?;
-        let place = of.rows.place(row).filter(|_| self.may_take_short_way())?;
+        let row = of.indexes.places.row_of(index, key)?;
+        let place = of
+            .values
+            .rows
+            .place(row)
+            .filter(|_| self.may_take_short_way())?;
         let root = of.heap.root_of(place, row, &self.procs)?;
         let statement = self.begin_statement();
         let of = &mut self.tables[table.0];
@@ -152,7 +72,7 @@ impl Database {
         let Fetched::Found(tid) = heap.fetch(root, statement) else {
             return None;
         };
-        self.procs.note_slot(of.main, tid.block);
+        self.procs.note_slot(of.forks.main, tid.block);
         let still_wanted = |of: &mut Table, row| of.has_key(index, row, (&[key], &[key]));
         let (procs, wal) = (&mut self.procs, &mut self.wal);
         let taken = of.take(tid, action, still_wanted, (procs, wal, statement));
@@ -160,7 +80,9 @@ impl Database {
             .as_ref()
             .map(|taken| taken.and_then(|at| of.newest(at)))
         {
-            of.places.note(&mut of.rows, (index, key), row, tid);
+            of.indexes
+                .places
+                .note(&mut of.values.rows, (index, key), row, tid);
         }
         let done = match taken {
             Ok(taken) => self
@@ -196,10 +118,10 @@ impl Database {
             entry_count: 0,
             has_stopped: false,
             only: None,
-            next: of.indexes[index].tree.scan_start(low),
+            next: of.indexes.btrees[index].tree.scan_start(low),
             last_block: None,
             slot_block: None,
-            dead: std::mem::take(&mut of.dead_entries),
+            dead: std::mem::take(&mut of.scratch.dead_entries),
             stopped: None,
             limit: u64::MAX,
             keys: [Vec::new(), Vec::new()],
@@ -233,7 +155,7 @@ impl Database {
             let (scanned, first, mut held) = match (scan.stopped.take(), scan.next) {
                 (Some((scanned, position, tid)), _) => (scanned, position, tid),
                 (None, Some(leaf)) => {
-                    let scanned = table.indexes[index].tree.scan_page(leaf, low, high);
+                    let scanned = table.indexes.btrees[index].tree.scan_page(leaf, low, high);
                     scan.dead.clear();
                     scan.entry_count += scanned.entries.len();
                     (scanned, 0, None)
@@ -262,7 +184,7 @@ impl Database {
                     }
                 };
                 scan.slot_block = Some(found.block);
-                self.procs.note_slot(table.main, found.block);
+                self.procs.note_slot(table.forks.main, found.block);
                 let still_wanted = |of: &mut Table, row| of.has_key(index, row, (low, high));
                 let (procs, wal) = (&mut self.procs, &mut self.wal);
                 match table.take(found, action, still_wanted, (procs, wal, statement)) {
@@ -283,23 +205,26 @@ impl Database {
                     }
                 }
             }
-            table.indexes[index].kill(&scanned, &scan.dead, &mut self.wal);
+            table.indexes.btrees[index].kill(&scanned, &scan.dead, &mut self.wal);
             scan.next = scanned.next;
         }
         if scan.dead.capacity() > 0 {
-            table.dead_entries = std::mem::take(&mut scan.dead);
+            table.scratch.dead_entries = std::mem::take(&mut scan.dead);
         }
         if let ([key], Some((row, tid))) = (low, scan.only)
             && low == high
         {
             // A place that is known still says that no entry was added.
             let is_alone = if scan.has_stopped {
-                table.rows.place(row).is_some()
+                table.values.rows.place(row).is_some()
             } else {
                 scan.entry_count == 1
             };
             if is_alone {
-                table.places.note(&mut table.rows, (index, *key), row, tid);
+                table
+                    .indexes
+                    .places
+                    .note(&mut table.values.rows, (index, *key), row, tid);
             }
         }
         self.end_statement(scan.table)?;
@@ -373,7 +298,7 @@ impl Database {
                 if !wanted(table.row_view(table.row_at(tid))) {
                     continue;
                 }
-                self.procs.note_slot(table.main, tid.block);
+                self.procs.note_slot(table.forks.main, tid.block);
                 let still_wanted = |of: &mut Table, row| Ok(wanted(of.row_view(row)));
                 let (procs, wal) = (&mut self.procs, &mut self.wal);
                 let taken = table.take(tid, action, still_wanted, (procs, wal, statement));

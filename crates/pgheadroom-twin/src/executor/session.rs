@@ -15,54 +15,18 @@
 //! [`StatementError::Waits`]: crate::executor::StatementError::Waits
 
 use crate::checkpoint::ForkId;
-use crate::counters::Pending;
 use crate::executor::cursor::Cursor;
-use crate::executor::entries::Entries;
-use crate::executor::foreign_key::ForeignKey;
-use crate::executor::part::Mark;
-use crate::executor::rewrite_online::Noted;
+use crate::executor::parked::Waiting;
+use crate::executor::session_table::SessionTable;
 use crate::executor::table::Table;
-use crate::executor::wait::Waiting;
 use crate::executor::{Database, Relation};
 use crate::heap::InsertTargetBlock;
-use crate::page::Tid;
 use crate::procarray::Isolation;
 use pgheadroom_layout::BlockNumber;
 
 /// A session of a [`Database`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct SessionId(pub usize);
-
-/// What one session knows of one table, and has done to it in its transaction.
-#[derive(Debug, Default)]
-pub(super) struct SessionTable {
-    /// Where it inserted last.
-    ///
-    /// Source: `smgr_targblock` in `SMgrRelationData`, src/include/storage/smgr.h (REL_18_STABLE).
-    pub target: InsertTargetBlock,
-    /// What the transaction has done, for the statistics.
-    pub pending: Pending,
-    /// Rows that it changed, and their values before.
-    pub undo: Vec<u32>,
-    pub undo_slots: Vec<i64>,
-    /// Strings that it replaced, and what by.
-    pub undo_texts: Vec<(i64, i64)>,
-    /// How much of that there was when a part of the transaction began.
-    pub marks: Vec<Mark>,
-    /// Its changes, while somebody copies the table.
-    pub noted: Vec<Noted>,
-    /// Of the running statement: which foreign key, and the value to be looked for.
-    pub queued: Vec<(ForeignKey, i64)>,
-    /// The page of the version that the running statement replaced last: the trigger's slot has
-    /// it pinned until the statement ends.
-    pub trigger_slot: Option<BlockNumber>,
-    /// The page of the row that the running statement's query of a queue's head has found.
-    pub head_pin: Option<BlockNumber>,
-    /// The version that a statement waits to lock.
-    pub awaited: Option<Tid>,
-    /// What a statement that waits still has to add to indexes.
-    pub entries: Option<Entries>,
-}
 
 /// By table: the session's part of it, and that of its TOAST table. Each lies apart, so that no
 /// more than its address changes places with another session's.
@@ -209,7 +173,7 @@ impl Table {
     /// Pages that the active session's statement has pinned besides its scan's.
     fn pins(&self) -> impl Iterator<Item = (ForkId, BlockNumber)> + use<> {
         let pinned = [self.session.trigger_slot, self.session.head_pin];
-        let main = self.main;
+        let main = self.forks.main;
         pinned.into_iter().flatten().map(move |block| (main, block))
     }
 }

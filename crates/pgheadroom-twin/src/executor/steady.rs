@@ -56,7 +56,7 @@ impl Database {
         sets: &[Assignment<'_>],
     ) -> Option<Target> {
         let of = &self.tables[table.0];
-        let stays = |one: &Assignment<'_>| of.stays_in_place[one.column];
+        let stays = |one: &Assignment<'_>| of.indexes.stays_in_place[one.column];
         let is_simple = of.model.is_none() && sets.len() <= MOST_SETS && sets.iter().all(stays);
         if !is_simple {
             return None;
@@ -68,7 +68,7 @@ impl Database {
     #[inline]
     pub(crate) fn row_by_key(&self, table: TableId, index: usize, key: i64) -> Option<Target> {
         let of = &self.tables[table.0];
-        let row = of.places.row_of(of.btree_position(index), key)?;
+        let row = of.indexes.places.row_of(of.btree_position(index), key)?;
         let table = u32::try_from(table.0).ok()?;
         Some(Target { table, row })
     }
@@ -121,7 +121,7 @@ impl Database {
         };
         let of = &self.tables[table.0];
         let is_held = of.session.trigger_slot.is_some() || of.session.head_pin.is_some();
-        let Some(tid) = of.rows.place(target.row).filter(|_| !is_held) else {
+        let Some(tid) = of.values.rows.place(target.row).filter(|_| !is_held) else {
             return false;
         };
         self.begin_statement();
@@ -136,7 +136,7 @@ impl Database {
         of.counters.n_tup_upd += 1;
         of.counters.n_tup_hot_upd += 1;
         of.session.pending.updated += 1;
-        self.procs.note_slot(of.main, tid.block);
+        self.procs.note_slot(of.forks.main, tid.block);
         let assigned = self.procs.assign();
         assert_eq!(assigned, xid, "the transaction's number");
         self.short_ways += 1;
@@ -184,10 +184,10 @@ impl Table {
         procs: &ProcArray,
         wal: &mut Wal,
     ) -> bool {
-        let Some(tid) = self.rows.place(row) else {
+        let Some(tid) = self.values.rows.place(row) else {
             return false;
         };
-        if self.texts.has_forms() || self.heap.is_any_watched() {
+        if self.values.texts.has_forms() || self.heap.is_any_watched() {
             return false;
         }
         if self.heap.live_row(tid, view) != Some(row) {
@@ -206,11 +206,11 @@ impl Table {
             block: tid.block,
             offset: done.new,
         };
-        if tid.block.0 < self.old_pages {
+        if tid.block.0 < self.class.old_pages {
             self.counters.on_old_page(true);
         }
-        self.rows.set_place(row, new);
-        let slots = self.rows.slots_mut(row);
+        self.values.rows.set_place(row, new);
+        let slots = self.values.rows.slots_mut(row);
         if IS_UNDONE {
             self.session.undo.push(row);
             self.session.undo_slots.extend_from_slice(slots);
@@ -233,7 +233,7 @@ impl Table {
             return Settled::NOTHING;
         }
         let updater = self.heap.pages()[block.0 as usize].prune_xid();
-        let is_pinned = procs.is_shared() && procs.is_pinned(self.main, block);
+        let is_pinned = procs.is_shared() && procs.is_pinned(self.forks.main, block);
         if is_pinned || procs.outcome(updater) != Outcome::Committed {
             let wal = RefCell::new(wal);
             HeapAccess::new(self.heap_parts(), procs, &wal, None).visit(block);
@@ -242,7 +242,7 @@ impl Table {
         if self.heap.behaviour().visibility_in_cleaning_records {
             self.heap.vm_mut().pin(block);
         }
-        let is_logged = wal.is_logged(self.main, block);
+        let is_logged = wal.is_logged(self.forks.main, block);
         let hole = if is_logged { 0 } else { self.hole_of(block) };
         let Some(settled) = self.heap.prune_pending(block) else {
             let wal = RefCell::new(wal);
@@ -251,11 +251,11 @@ impl Table {
         };
         self.counters.pruned(1);
         if is_logged {
-            let bytes = self.prune_bytes[usize::from(settled.frees_item)];
-            wal.record_again(self.main, RecordType::HeapPrune, bytes);
+            let bytes = self.scratch.prune_bytes[usize::from(settled.frees_item)];
+            wal.record_again(self.forks.main, RecordType::HeapPrune, bytes);
         } else {
-            wal.hint(self.main, block, hole);
-            let page = wal.change(self.main, block, self.hole_of(block));
+            wal.hint(self.forks.main, block, hole);
+            let page = wal.change(self.forks.main, block, self.hole_of(block));
             let cleaning = simple_cleaning(settled.frees_item);
             let bytes = heap_prune(self.heap.behaviour(), cleaning, page);
             wal.record(RecordType::HeapPrune, bytes);
@@ -266,23 +266,29 @@ impl Table {
     /// The row's new values; `None` when there is an error to tell, or NULLs shift what changes.
     #[inline(always)]
     fn change_in_place(&mut self, row: u32, sets: &[Assignment<'_>]) -> Option<Changed> {
-        let slots = self.rows.slots(row);
-        let has_nulls = self.rows.has_nulls();
+        let slots = self.values.rows.slots(row);
+        let has_nulls = self.values.rows.has_nulls();
         let mut changed = Changed {
             new: [0; MOST_SETS],
-            hoff: self.row_type.hoff(if has_nulls { slots } else { &[] }),
+            hoff: self
+                .values
+                .row_type
+                .hoff(if has_nulls { slots } else { &[] }),
             differing: Differing::NOTHING,
         };
         for (set, new) in sets.iter().zip(&mut changed.new) {
             let (column, old) = (set.column, slots[set.column]);
-            *new = self
-                .row_type
-                .changed_slot(column, old, &set.change, &mut self.texts)?;
+            *new = self.values.row_type.changed_slot(
+                column,
+                old,
+                &set.change,
+                &mut self.values.texts,
+            )?;
             if *new != old {
                 if has_nulls && slots[..column].contains(&NULL_SLOT) {
                     return None;
                 }
-                let layout = &self.row_type.columns[column];
+                let layout = &self.values.row_type.columns[column];
                 changed.differing.add(layout, old, *new);
             }
         }
@@ -299,13 +305,13 @@ impl Table {
     fn log_in_place(&self, block: BlockNumber, lp_len: u16, changed: &Changed, wal: &mut Wal) {
         let hoff = changed.hoff;
         let tuple_bytes = u32::from(lp_len);
-        if wal.is_logged(self.main, block) && !wal.is_logical() {
+        if wal.is_logged(self.forks.main, block) && !wal.is_logical() {
             let shared = changed.differing.shared(tuple_bytes - hoff);
             let bytes = heap_update_same_page(tuple_bytes, hoff, shared, Page::Change, None);
-            wal.record_again(self.main, RecordType::HeapHotUpdate, bytes);
+            wal.record_again(self.forks.main, RecordType::HeapHotUpdate, bytes);
             return;
         }
-        let page = wal.change_with_tuples(self.main, block, self.hole_of(block));
+        let page = wal.change_with_tuples(self.forks.main, block, self.hole_of(block));
         let shared = if page == Page::Change && !wal.is_logical() {
             changed.differing.shared(tuple_bytes - hoff)
         } else {
@@ -319,15 +325,15 @@ impl Table {
     /// of pruning takes.
     pub(super) fn learn_columns(&mut self) {
         let behaviour = self.heap.behaviour();
-        self.prune_bytes = [false, true]
+        self.scratch.prune_bytes = [false, true]
             .map(|frees_item| heap_prune(behaviour, simple_cleaning(frees_item), Page::Change));
-        let columns = self.row_type.columns.iter().enumerate();
+        let columns = self.values.row_type.columns.iter().enumerate();
         let stays = columns.map(|(column, layout)| {
-            let is_indexed = self.blocks_hot[column] || self.is_summarized[column];
+            let is_indexed = self.indexes.blocks_hot[column] || self.indexes.is_summarized[column];
             let is_simple = !is_indexed && !self.foreign_keys.has(column);
             layout.width.is_some() && layout.offset.is_some() && is_simple
         });
-        self.stays_in_place = stays.collect();
+        self.indexes.stays_in_place = stays.collect();
     }
 }
 

@@ -1,32 +1,28 @@
 //! A table with its indexes, and the values of its rows.
 
-use pgheadroom_layout::toast::TOAST_TUPLE_THRESHOLD;
+use std::collections::HashMap;
+
 use pgheadroom_layout::{Behaviour, HeapFillfactor, OffsetNumber};
 
 use crate::btree::Btree;
-use crate::checkpoint::ForkId;
 use crate::counters::{Pending, TableCounters};
 use crate::executor::StatementError;
 use crate::executor::brin::Brin;
-use crate::executor::compression::Replaced;
-use crate::executor::fetch::HeapParts;
+use crate::executor::fetch::{Forks, HeapParts};
 use crate::executor::foreign_key::ForeignKeys;
 use crate::executor::index::{Index, IndexEntry};
 use crate::executor::index_definition::IndexDefinition;
-use crate::executor::key_code::KeyNumbers;
 use crate::executor::model::Model;
-use crate::executor::rewrite_online::Notes;
+use crate::executor::notes::Notes;
+use crate::executor::parameters::StorageParameters;
 use crate::executor::row_places::Places;
-use crate::executor::rows::Rows;
-use crate::executor::session::SessionTable;
-use crate::executor::toast::Toast;
-use crate::executor::vacuum::FreezeAges;
+use crate::executor::row_values::RowValues;
+use crate::executor::session_table::SessionTable;
 use crate::heap::Heap;
 use crate::page::Tid;
 use crate::procarray::FIRST_NORMAL_XID;
-use crate::row::{ColumnDefinition, ColumnLayout, NULL_SLOT, Row, RowType, Texts};
+use crate::row::{ColumnDefinition, ColumnLayout, LoadRule, NULL_SLOT, OutOfLine, Row, RowType};
 use crate::transaction::Xid;
-use crate::value::{Value, ValueError};
 use crate::wal::Wal;
 
 /// A table.
@@ -44,84 +40,97 @@ pub struct TableDefinition {
 #[derive(Debug)]
 pub struct Table {
     pub(super) heap: Heap,
-    pub(super) indexes: Vec<Index>,
-    pub(super) brins: Vec<Brin>,
-    /// By position among all indexes: the place among the B-trees.
-    pub(super) btree_positions: Vec<Option<usize>>,
-    /// By column: whether a BRIN index wants to know of its change in a HOT update.
-    pub(super) is_summarized: Vec<bool>,
+    pub(super) forks: Forks,
+    pub(super) class: ClassEntry,
+    /// Rows by number, whatever version is where.
+    pub(super) values: RowValues,
+    pub(super) indexes: Indexes,
     /// Where long strings go; a table without strings has none.
     pub(super) toast: Option<Box<Toast>>,
-    pub(super) counters: TableCounters,
-    /// What is the active session's alone.
-    pub(super) session: Box<SessionTable>,
     /// What it keeps beside its heap, if it is no plain heap.
     pub(super) model: Option<Box<dyn Model>>,
-    pub(super) main: ForkId,
-    pub(super) fsm: ForkId,
-    pub(super) vm: ForkId,
-    columns: Vec<ColumnDefinition>,
-    pub(super) row_type: RowType,
-    /// Slots of the newest version of each row, and where it is.
-    pub(super) rows: Rows,
-    /// Strings that slots refer to.
-    pub(super) texts: Texts,
-    /// By column: whether its change keeps an update from being HOT.
-    pub(super) blocks_hot: Vec<bool>,
-    /// By row: the last statement that changed it.
-    pub(super) changed_by: Vec<u32>,
-    pub(super) scratch: Scratch,
-    /// Where rows are found without a scan.
-    pub(super) places: Places,
-    /// By column: whether an update of it is as simple as can be.
-    pub(super) stays_in_place: Vec<bool>,
-    /// How many pages it had when its fillfactor was set after it had been loaded; 0: it was not.
-    pub(super) old_pages: u32,
-    /// Length of the record of the commonest pruning: one redirect, and no or one unused item.
-    pub(super) prune_bytes: [u32; 2],
-    /// Its indexes as they were created, to be built again.
-    pub(super) definitions: Vec<IndexDefinition>,
-    /// Whether insertions leave the free space map alone: a TOAST table that a rewrite fills.
-    pub(super) skips_fsm: bool,
-    /// What was changed since somebody began to copy the table.
-    pub(super) notes: Option<Notes>,
-    /// What replaced versions hold.
-    pub(super) replaced: Replaced,
-    /// Where the keys by which rows are found are no numbers.
-    pub(super) key_numbers: Option<Box<KeyNumbers>>,
-    pub(super) parameters: StorageParameters,
-    /// No older transaction is on its pages (`pg_class.relfrozenxid`).
-    pub(super) relfrozenxid: Xid,
     /// What its triggers need.
     pub(super) foreign_keys: ForeignKeys,
-    /// Kept between scans to save allocations.
-    pub(super) dead_entries: Vec<(OffsetNumber, Tid)>,
+    pub(super) counters: TableCounters,
+    /// What was changed since somebody began to copy the table.
+    pub(super) notes: Option<Notes>,
+    /// What is the active session's alone.
+    pub(super) session: Box<SessionTable>,
+    pub(super) scratch: Scratch,
 }
 
-/// Storage parameters that are played, but for the fillfactor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StorageParameters {
-    /// `vacuum_truncate`: whether VACUUM gives empty pages at the end back.
-    pub truncates: bool,
-    /// `toast_tuple_target`: down to how many bytes a row is shortened that is too long.
-    pub toast_target: u32,
-    /// Autovacuum's ages of freezing, if not the settings'.
-    pub freeze: FreezeAges<Option<u32>>,
+/// What the catalogue says of a table.
+///
+/// Source: `pg_class`, src/include/catalog/pg_class.h.
+#[derive(Debug)]
+pub(super) struct ClassEntry {
+    pub columns: Vec<ColumnDefinition>,
+    pub parameters: StorageParameters,
+    /// No older transaction is on its pages.
+    pub relfrozenxid: Xid,
+    /// How many pages it had when its fillfactor was set after it had been loaded; 0: it was not.
+    pub old_pages: u32,
+    /// Whether insertions leave the free space map alone: a TOAST table that a rewrite fills.
+    pub skips_fsm: bool,
 }
 
-impl Default for StorageParameters {
-    fn default() -> Self {
-        Self {
-            truncates: true,
-            toast_target: TOAST_TUPLE_THRESHOLD,
-            freeze: FreezeAges::default(),
-        }
-    }
+/// A table's indexes, and what they are to its columns and rows.
+#[derive(Debug, Default)]
+pub(super) struct Indexes {
+    pub btrees: Vec<Index>,
+    pub brins: Vec<Brin>,
+    /// By position among all indexes: the place among the B-trees.
+    pub btree_positions: Vec<Option<usize>>,
+    /// As they were created, to be built again.
+    pub definitions: Vec<IndexDefinition>,
+    /// By column: whether its change keeps an update from being HOT.
+    pub blocks_hot: Vec<bool>,
+    /// By column: whether a BRIN index wants to know of its change in a HOT update.
+    pub is_summarized: Vec<bool>,
+    /// By column: whether an update of it is as simple as can be.
+    pub stays_in_place: Vec<bool>,
+    /// Where the keys by which rows are found are no numbers.
+    pub key_numbers: Option<Box<KeyNumbers>>,
+    /// Where rows are found without a scan.
+    pub places: Places,
 }
 
-/// Buffers of an update, kept to save allocations.
+/// A table's TOAST table.
+#[derive(Debug)]
+pub(super) struct Toast {
+    pub(super) table: Table,
+    pub(super) next_value_id: u32,
+    /// While a row is stored anew: OIDs that its values had, by column.
+    pub(super) kept_ids: Vec<(usize, u32)>,
+    /// What chunks hold, by OID; kept where images are compressed.
+    pub(super) values: Option<HashMap<u32, OutOfLine>>,
+}
+
+/// How the number of a key becomes the values that an index has for it, where these are not the
+/// number alone.
+#[derive(Debug, Clone)]
+pub(super) struct KeyNumbers {
+    /// The index, by its position.
+    pub index: usize,
+    /// How many of its columns a statement names: those up to the key.
+    pub columns: usize,
+    /// How values are made, by column of the table.
+    pub rules: Vec<LoadRule>,
+}
+
+/// What a statement works with, kept to save allocations and work.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
+    pub update: UpdateBuffers,
+    /// Entries that a scan found dead.
+    pub dead_entries: Vec<(OffsetNumber, Tid)>,
+    /// Length of the record of the commonest pruning: one redirect, and no or one unused item.
+    pub prune_bytes: [u32; 2],
+}
+
+/// Slots of a row before its update and after it, and the columns that differ.
+#[derive(Debug, Default)]
+pub(super) struct UpdateBuffers {
     pub old: Vec<i64>,
     pub new: Vec<i64>,
     pub changed: Vec<usize>,
@@ -162,40 +171,30 @@ impl Table {
         wal: &mut Wal,
     ) -> Result<Self, StatementError> {
         let (main, fsm, vm) = (wal.add_fork(), wal.add_fork(), wal.add_fork());
-        let rows = Rows::new(row_type.columns.len());
+        let columns = definition.columns.len();
         let mut table = Self {
             heap: Heap::new(behaviour, definition.fillfactor),
-            indexes: Vec::new(),
-            brins: Vec::new(),
-            btree_positions: Vec::new(),
-            is_summarized: vec![false; definition.columns.len()],
+            forks: Forks { main, fsm, vm },
+            class: ClassEntry {
+                columns: definition.columns,
+                parameters: StorageParameters::default(),
+                relfrozenxid: FIRST_NORMAL_XID,
+                old_pages: 0,
+                skips_fsm: false,
+            },
+            values: RowValues::new(row_type, behaviour.toast_compression),
+            indexes: Indexes {
+                blocks_hot: vec![false; columns],
+                is_summarized: vec![false; columns],
+                ..Indexes::default()
+            },
             toast,
-            counters: TableCounters::default(),
-            session: Box::default(),
             model: None,
-            main,
-            fsm,
-            vm,
-            blocks_hot: vec![false; definition.columns.len()],
-            columns: definition.columns,
-            row_type,
-            rows,
-            texts: Texts::compressed_by(behaviour.toast_compression),
-            changed_by: Vec::new(),
-            scratch: Scratch::default(),
-            key_numbers: None,
-            parameters: StorageParameters::default(),
-            relfrozenxid: FIRST_NORMAL_XID,
             foreign_keys: ForeignKeys::default(),
-            dead_entries: Vec::new(),
-            definitions: Vec::new(),
-            skips_fsm: false,
+            counters: TableCounters::default(),
             notes: None,
-            replaced: Replaced::default(),
-            places: Places::default(),
-            stays_in_place: Vec::new(),
-            old_pages: 0,
-            prune_bytes: [0; 2],
+            session: Box::default(),
+            scratch: Scratch::default(),
         };
         for index in definition.indexes {
             table.build_index(behaviour, index, wal)?;
@@ -206,18 +205,18 @@ impl Table {
 
     /// Whether it has an index of any kind.
     pub(super) fn has_indexes(&self) -> bool {
-        !self.indexes.is_empty() || !self.definitions.is_empty()
+        !self.indexes.btrees.is_empty() || !self.indexes.definitions.is_empty()
     }
 
     /// The place among the B-trees of the index at this position.
     pub(super) fn btree_position(&self, position: usize) -> usize {
-        self.btree_positions[position].expect("rows are found by a B-tree")
+        self.indexes.btree_positions[position].expect("rows are found by a B-tree")
     }
 
     /// Its columns.
     #[must_use]
     pub fn columns(&self) -> &[ColumnDefinition] {
-        &self.columns
+        &self.class.columns
     }
 
     /// Its pages.
@@ -232,13 +231,13 @@ impl Table {
     /// When there is no such index.
     #[must_use]
     pub fn index_tree(&self, position: usize) -> &Btree {
-        &self.indexes[position].tree
+        &self.indexes.btrees[position].tree
     }
 
     /// Pages of each B-tree.
     #[must_use]
     pub fn index_pages(&self) -> Vec<u32> {
-        let indexes = self.indexes.iter();
+        let indexes = self.indexes.btrees.iter();
         indexes.map(|index| index.tree.page_count()).collect()
     }
 
@@ -253,10 +252,8 @@ impl Table {
         HeapParts {
             heap: &mut self.heap,
             counters: &mut self.counters,
-            changed_by: &self.changed_by,
-            main: self.main,
-            fsm: self.fsm,
-            vm: self.vm,
+            changed_by: &self.values.changed_by,
+            forks: self.forks,
             pinned: [self.session.trigger_slot, self.session.head_pin],
         }
     }
@@ -285,91 +282,34 @@ impl Table {
         self.toast.as_ref().map(|toast| &toast.table)
     }
 
-    /// Newest slots of a row.
-    pub(super) fn slots_of(&self, row: u32) -> &[i64] {
-        self.rows.slots(row)
-    }
-
-    /// The newest version of a row.
-    pub(crate) fn row_view(&self, row: u32) -> Row<'_> {
-        Row {
-            row_type: &self.row_type,
-            slots: self.slots_of(row),
-            texts: &self.texts,
-        }
-    }
-
     /// What an index has for a row.
     pub(super) fn entry_of(
         &mut self,
         index: usize,
         row: u32,
     ) -> Result<Option<IndexEntry>, StatementError> {
-        let view = Row {
-            row_type: &self.row_type,
-            slots: self.rows.slots(row),
-            texts: &self.texts,
-        };
-        self.indexes[index].entry_of(view, None)
+        self.indexes.btrees[index].entry_of(self.values.view(row), None)
     }
 
-    /// A new row with these values; its number.
-    ///
-    /// # Errors
-    /// [`ValueError`] when a column cannot hold its value.
-    pub(super) fn add_row(&mut self, values: &[Value], statement: u32) -> Result<u32, ValueError> {
-        assert_eq!(values.len(), self.row_type.columns.len(), "values of a row");
-        let row = u32::try_from(self.changed_by.len()).expect("fewer than 2^32 rows");
-        self.rows.begin();
-        for (column, value) in values.iter().enumerate() {
-            match self.row_type.slot(column, value.clone(), &mut self.texts) {
-                Ok(slot) => self.rows.push(slot),
-                Err(error) => {
-                    self.rows.truncate(row);
-                    return Err(error);
-                }
-            }
-        }
-        self.changed_by.push(statement);
-        Ok(row)
-    }
-
-    /// Puts these values into a row that has none yet.
-    pub(super) fn set_row(&mut self, row: u32, values: &[Value]) -> Result<(), ValueError> {
-        let mut slots = Vec::with_capacity(values.len());
-        for (column, value) in values.iter().enumerate() {
-            slots.push(self.row_type.slot(column, value.clone(), &mut self.texts)?);
-        }
-        self.store_row(row, &slots);
-        Ok(())
-    }
-
-    /// Forgets the row added last, which never got into the table.
-    pub(super) fn take_back_row(&mut self, row: u32) {
-        assert_eq!(row as usize + 1, self.changed_by.len(), "the last row");
-        self.changed_by.pop();
-        self.rows.truncate(row);
-    }
-
-    /// Puts the stored forms of a new row in the place of its values.
-    pub(super) fn store_row(&mut self, row: u32, slots: &[i64]) {
-        self.rows.replace(row, slots);
+    /// The newest version of a row.
+    pub(crate) fn row_view(&self, row: u32) -> Row<'_> {
+        self.values.view(row)
     }
 
     /// Replaces a row's slots, of which the columns in `changed` differ; a rollback brings the old
     /// ones back.
     pub(super) fn set_slots(&mut self, row: u32, new: &[i64], changed: &[usize]) {
-        let old = self.rows.slots(row);
+        let old = self.values.rows.slots(row);
         self.session.undo.push(row);
         self.session.undo_slots.extend_from_slice(old);
         for &column in changed {
-            let is_text = self.row_type.columns[column].kind.is_kept();
+            let is_text = self.values.row_type.columns[column].kind.is_kept();
             if is_text && old[column] != NULL_SLOT && new[column] != NULL_SLOT {
                 let replaced = (old[column], new[column]);
                 self.session.undo_texts.push(replaced);
             }
         }
-        self.rows.replace(row, new);
+        self.values.rows.replace(row, new);
     }
 
     /// The hole of a heap page as it is.
@@ -391,7 +331,7 @@ impl Table {
             self.counters.end_transaction(done, is_commit);
         }
         for (old, new) in session.undo_texts.drain(..) {
-            self.texts.remove(if is_commit { old } else { new });
+            self.values.texts.remove(if is_commit { old } else { new });
         }
         session.marks.clear();
         if !is_commit {
@@ -404,12 +344,12 @@ impl Table {
     /// Rows have the values again that they had when so many were changed.
     pub(super) fn undo_rows(&mut self, changed: usize) {
         let session = &mut self.session;
-        let width = self.row_type.columns.len();
+        let width = self.values.row_type.columns.len();
         while session.undo.len() > changed {
             let row = session.undo.pop().expect("a row");
             let start = session.undo_slots.len() - width;
             let old = session.undo_slots.drain(start..);
-            for (slot, old) in self.rows.slots_mut(row).iter_mut().zip(old) {
+            for (slot, old) in self.values.rows.slots_mut(row).iter_mut().zip(old) {
                 *slot = old;
             }
         }

@@ -7,12 +7,20 @@
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
+use crate::row::kind::Kind;
+use crate::wrap::Wrap;
+
 /// Smallest and largest label; beyond them are the codes of NULL.
 const FIRST: i128 = i64::MIN as i128 + 2;
 const LAST: i128 = i64::MAX as i128 - 1;
 
 /// What share of the room at the end a string takes that is behind all others; arbitrary.
 const APPENDED: i128 = 1 << 20;
+
+/// Whether the strings of this kind have codes as they come.
+pub(super) fn needs_labels(kind: Kind) -> bool {
+    kind.is_kept() && kind != Kind::Wrapped(Wrap::Uuid)
+}
 
 /// Labels of strings, compared byte by byte as the C collation does.
 #[derive(Debug, Clone, Default)]

@@ -23,7 +23,7 @@ use pgheadroom_layout::tuple::{TOAST_POINTER_SIZE, VARATT_SHORT_MAX, VARHDRSZ, V
 use crate::executor::StatementError;
 use crate::executor::fetch::HeapAccess;
 use crate::executor::index_definition::IndexDefinition;
-use crate::executor::table::{Table, TableDefinition};
+use crate::executor::table::{Table, TableDefinition, Toast};
 use crate::page::Tid;
 use crate::procarray::ProcArray;
 use crate::row::counted::Counted;
@@ -41,17 +41,6 @@ const FIRST_VALUE_ID: u32 = 16_500;
 const MAX_CHARACTER_BYTES: u32 = 4;
 /// Source: `NUMERIC_HDRSZ`, src/backend/utils/adt/numeric.c.
 const NUMERIC_HEADER: u32 = 8;
-
-/// A table's TOAST table.
-#[derive(Debug)]
-pub(super) struct Toast {
-    pub table: Table,
-    next_value_id: u32,
-    /// While a row is stored anew: OIDs that its values had, by column.
-    kept_ids: Vec<(usize, u32)>,
-    /// What chunks hold, by OID; kept where images are compressed.
-    values: Option<HashMap<u32, OutOfLine>>,
-}
 
 /// What one statement needs to write.
 pub(super) struct Writer<'a> {
@@ -88,7 +77,7 @@ impl Toast {
     pub fn renewed(&self, behaviour: Behaviour, wal: &mut Wal) -> Result<Self, StatementError> {
         let mut new = Self::new(behaviour, wal)?;
         new.table.counters = self.table.counters;
-        new.table.skips_fsm = true;
+        new.table.class.skips_fsm = true;
         new.next_value_id = self.next_value_id;
         new.values = self.values.as_ref().map(|_| HashMap::new());
         Ok(new)
@@ -130,7 +119,7 @@ impl Toast {
                 Value::Integer(sequence),
                 Value::Text(Text::padded(b'x', chunk)),
             ];
-            let row = self.table.add_row(&values, to.statement)?;
+            let row = self.table.values.add(&values, to.statement)?;
             self.table.insert(row, to.procs, to.wal, to.statement)?;
             left -= chunk;
             sequence += 1;
@@ -145,10 +134,10 @@ impl Toast {
     fn read(&mut self, value_id: u32, deletes: bool, to: &mut Writer<'_>) {
         let table = &mut self.table;
         let key = [i64::from(value_id)];
-        let mut next = table.indexes[0].tree.scan_start(&key);
+        let mut next = table.indexes.btrees[0].tree.scan_start(&key);
         let mut last_block = None;
         while let Some(leaf) = next {
-            let scanned = table.indexes[0].tree.scan_page(leaf, &key, &key);
+            let scanned = table.indexes.btrees[0].tree.scan_page(leaf, &key, &key);
             for &(_, tid) in &scanned.entries {
                 if last_block.replace(tid.block) != Some(tid.block) {
                     let wal = RefCell::new(&mut *to.wal);
@@ -168,9 +157,9 @@ impl Table {
     /// Reads the values of a row that are out of line, as a client gets them.
     pub(super) fn read_out_of_line(&mut self, tid: Tid, to: &mut Writer<'_>) {
         let row = self.row_at(tid);
-        let columns = 0..self.row_type.columns.len();
-        let slots = columns.map(|column| self.slots_of(row)[column]);
-        let ids: Vec<u32> = external_ids(&self.row_type, slots, &self.texts);
+        let columns = 0..self.values.row_type.columns.len();
+        let slots = columns.map(|column| self.values.slots(row)[column]);
+        let ids: Vec<u32> = external_ids(&self.values.row_type, slots, &self.values.texts);
         self.read_values(&ids, false, to);
     }
 
@@ -178,8 +167,8 @@ impl Table {
     ///
     /// Source: `heap_toast_delete`, src/backend/access/heap/heaptoast.c (REL_18_STABLE).
     pub(super) fn delete_out_of_line(&mut self, row: u32, to: &mut Writer<'_>) {
-        let slots = self.slots_of(row).iter().copied();
-        let ids = external_ids(&self.row_type, slots, &self.texts);
+        let slots = self.values.slots(row).iter().copied();
+        let ids = external_ids(&self.values.row_type, slots, &self.values.texts);
         self.read_values(&ids, true, to);
     }
 
@@ -201,12 +190,12 @@ impl Table {
         old_toast: &mut Toast,
         to: &mut Writer<'_>,
     ) -> Result<(), StatementError> {
-        let old = self.slots_of(row).to_vec();
+        let old = self.values.slots(row).to_vec();
         let mut new = old.clone();
         let mut kept_ids = Vec::new();
         for (column, slot) in new.iter_mut().enumerate() {
             let form = match self.external_id(column, *slot) {
-                Some(_) => self.texts.form(*slot),
+                Some(_) => self.values.texts.form(*slot),
                 None => None,
             };
             if let Some(Form::External {
@@ -216,13 +205,16 @@ impl Table {
             {
                 old_toast.read(value_id, false, to);
                 kept_ids.push((column, value_id));
-                let text = self.texts.get(*slot).clone();
+                let text = self.values.texts.get(*slot).clone();
                 *slot = if stored_bytes == text.len() {
-                    self.texts.add(text)
+                    self.values.texts.add(text)
                 } else {
                     let payload_bytes = stored_bytes;
-                    self.texts
-                        .add_form(text, Form::Compressed { payload_bytes }, to.statement)
+                    self.values.texts.add_form(
+                        text,
+                        Form::Compressed { payload_bytes },
+                        to.statement,
+                    )
                 };
             }
         }
@@ -233,7 +225,7 @@ impl Table {
         toast.kept_ids = kept_ids;
         let inlined = new.clone();
         let mut work = Work {
-            hoff: self.row_type.measure(&new, &self.texts).hoff,
+            hoff: self.values.row_type.measure(&new, &self.values.texts).hoff,
             incompressible: vec![false; new.len()],
         };
         let is_plain: Vec<bool> = (0..new.len())
@@ -242,20 +234,20 @@ impl Table {
         work.shorten(self, &mut new, to)?;
         for column in 0..new.len() {
             if old[column] != inlined[column] {
-                self.texts.remove(old[column]);
+                self.values.texts.remove(old[column]);
             }
             if inlined[column] != new[column] && is_plain[column] {
-                self.texts.remove(inlined[column]);
+                self.values.texts.remove(inlined[column]);
             }
         }
         self.toast.as_mut().expect("a TOAST table").kept_ids.clear();
-        self.store_row(row, &new);
+        self.values.store(row, &new);
         Ok(())
     }
 
     fn is_plain_text(&self, column: usize, slot: i64) -> bool {
-        let is_text = slot != NULL_SLOT && self.row_type.columns[column].kind.is_kept();
-        is_text && self.texts.form(slot).is_none()
+        let is_text = slot != NULL_SLOT && self.values.row_type.columns[column].kind.is_kept();
+        is_text && self.values.texts.form(slot).is_none()
     }
 
     /// Whether the server gives a table with these columns a TOAST table.
@@ -263,7 +255,7 @@ impl Table {
     /// Source: `heapam_relation_needs_toast_table`, src/backend/access/heap/heapam_handler.c, and
     /// `type_maximum_size`, src/backend/utils/adt/format_type.c (REL_18_STABLE), in UTF-8.
     pub(super) fn needs_toast_table(&self) -> bool {
-        let columns = &self.row_type.columns;
+        let columns = &self.values.row_type.columns;
         let has_long = |kind: Kind| match kind {
             Kind::Text { length } | Kind::Padded { length } => length.is_none(),
             Kind::Numeric { whole_digits, .. } => whole_digits.is_none(),
@@ -305,10 +297,10 @@ impl Table {
 
     /// The OID of a value, if it is out of line.
     pub(super) fn external_id(&self, column: usize, slot: i64) -> Option<u32> {
-        if slot == NULL_SLOT || !self.row_type.columns[column].kind.is_kept() {
+        if slot == NULL_SLOT || !self.values.row_type.columns[column].kind.is_kept() {
             return None;
         }
-        match self.texts.form(slot) {
+        match self.values.texts.form(slot) {
             Some(Form::External { value_id, .. }) => Some(value_id),
             _ => None,
         }
@@ -324,7 +316,7 @@ impl Table {
             slots.any(|(column, &slot)| self.external_id(column, slot).is_some())
         };
         measured.tuple_bytes > TOAST_TUPLE_THRESHOLD
-            || (self.texts.has_forms() && (has_external(old) || has_external(new)))
+            || (self.values.texts.has_forms() && (has_external(old) || has_external(new)))
     }
 
     /// Makes a new version shorter, and drops what only the old one had; `old` is empty for a new
@@ -341,7 +333,7 @@ impl Table {
     ) -> Result<(), StatementError> {
         let given = new.to_vec();
         let mut work = Work {
-            hoff: self.row_type.measure(new, &self.texts).hoff,
+            hoff: self.values.row_type.measure(new, &self.values.texts).hoff,
             incompressible: vec![false; new.len()],
         };
         work.shorten(self, new, to)?;
@@ -351,7 +343,7 @@ impl Table {
             }
             let was_kept = old.get(column) == Some(&before);
             if !was_kept {
-                self.texts.remove(before);
+                self.values.texts.remove(before);
             }
             if !changed.contains(&column) {
                 changed.push(column);
@@ -397,10 +389,10 @@ impl Work {
         to: &mut Writer<'_>,
     ) -> Result<(), StatementError> {
         // Of unsigned numbers, as there.
-        let target = table.parameters.toast_target;
+        let target = table.class.parameters.toast_target;
         let most = target.checked_sub(self.hoff).unwrap_or(u32::MAX);
         let data_bytes = |table: &Table, new: &[i64]| {
-            let measured = table.row_type.measure(new, &table.texts);
+            let measured = table.values.row_type.measure(new, &table.values.texts);
             measured.tuple_bytes - measured.hoff
         };
         while data_bytes(table, new) > most {
@@ -428,11 +420,11 @@ impl Work {
         let mut best = None;
         let mut best_bytes = TOAST_POINTER_SIZE.next_multiple_of(8);
         for (column, &slot) in new.iter().enumerate() {
-            let layout = &table.row_type.columns[column];
+            let layout = &table.values.row_type.columns[column];
             if slot == NULL_SLOT || !layout.kind.is_kept() || layout.width.is_some() {
                 continue;
             }
-            let is_candidate = match table.texts.form(slot) {
+            let is_candidate = match table.values.texts.form(slot) {
                 Some(Form::External { .. }) => false,
                 Some(Form::Compressed { .. }) => !to_compress,
                 None => !(to_compress && self.incompressible[column]),
@@ -448,14 +440,14 @@ impl Work {
 
     /// Source: `toast_tuple_try_compression`, toast_helper.c.
     fn compress(&mut self, table: &mut Table, new: &mut [i64], column: usize, statement: u32) {
-        let text = table.texts.get(new[column]).clone();
-        let Some(bytes) = table.texts.compress(&text) else {
+        let text = table.values.texts.get(new[column]).clone();
+        let Some(bytes) = table.values.texts.compress(&text) else {
             self.incompressible[column] = true;
             return;
         };
         let payload_bytes = u32::try_from(bytes.len()).expect("a value below 1 GB") + VARHDRSZ;
         let form = Form::Compressed { payload_bytes };
-        new[column] = table.texts.add_form(text, form, statement);
+        new[column] = table.values.texts.add_form(text, form, statement);
     }
 }
 
@@ -467,8 +459,8 @@ fn move_out(
     to: &mut Writer<'_>,
 ) -> Result<(), StatementError> {
     let slot = new[column];
-    let text = table.texts.get(slot).clone();
-    let (stored_bytes, is_compressed) = match table.texts.form(slot) {
+    let text = table.values.texts.get(slot).clone();
+    let (stored_bytes, is_compressed) = match table.values.texts.form(slot) {
         Some(Form::Compressed { payload_bytes }) => (payload_bytes, true),
         _ => (text.len(), false),
     };
@@ -488,9 +480,9 @@ fn move_out(
         value_id,
         stored_bytes,
     };
-    let moved = table.texts.add_form(text, form, to.statement);
+    let moved = table.values.texts.add_form(text, form, to.statement);
     if is_compressed {
-        table.texts.remove(slot);
+        table.values.texts.remove(slot);
     }
     new[column] = moved;
     Ok(())
@@ -498,11 +490,12 @@ fn move_out(
 
 /// Size of a value in the row with its header.
 fn stored_bytes(table: &Table, column: usize, slot: i64) -> u32 {
-    match table.texts.form(slot) {
+    match table.values.texts.form(slot) {
         Some(Form::External { .. }) => TOAST_POINTER_SIZE,
         Some(Form::Compressed { payload_bytes }) => payload_bytes + VARHDRSZ,
         None => {
-            let payload = table.row_type.columns[column].payload_bytes(slot, &table.texts);
+            let payload =
+                table.values.row_type.columns[column].payload_bytes(slot, &table.values.texts);
             if payload + VARHDRSZ_SHORT <= VARATT_SHORT_MAX {
                 payload + VARHDRSZ_SHORT
             } else {

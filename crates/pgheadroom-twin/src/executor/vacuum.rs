@@ -13,7 +13,7 @@ use crate::checkpoint::ForkId;
 use crate::executor::fetch::HeapAccess;
 use crate::executor::rows::Rows;
 use crate::executor::table::Table;
-use crate::executor::{Database, TableId};
+use crate::executor::{Database, FreezeAges, TableId};
 use crate::fsm::Modified;
 use crate::procarray::{ProcArray, SinceThen};
 use crate::row::{NULL_SLOT, RowType};
@@ -71,24 +71,6 @@ pub struct Relation {
     pub is_toast: bool,
 }
 
-/// How old transactions are that VACUUM freezes, and that make it look at all pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct FreezeAges<T> {
-    /// `vacuum_freeze_min_age`.
-    pub min: T,
-    /// `vacuum_freeze_table_age`.
-    pub table: T,
-}
-
-impl FreezeAges<u32> {
-    /// Source: `vacuum_freeze_min_age` and `vacuum_freeze_table_age`,
-    /// src/backend/utils/misc/guc_tables.c (REL_15_STABLE, REL_18_STABLE).
-    pub const DEFAULT: Self = Self {
-        min: 50_000_000,
-        table: 150_000_000,
-    };
-}
-
 impl Database {
     /// From now on VACUUM freezes by these ages.
     pub fn set_freeze_ages(&mut self, ages: FreezeAges<u32>) {
@@ -101,7 +83,7 @@ impl Database {
     /// REL_18_STABLE); `vacuum_set_xid_limits`, same file (REL_15_STABLE), which counts from the
     /// oldest transaction that somebody needs.
     fn by_age(&self, options: VacuumOptions, table: &Table, oldest_xmin: Xid) -> VacuumOptions {
-        let own = table.parameters.freeze;
+        let own = table.class.parameters.freeze;
         let ages = if options.by_itself {
             FreezeAges {
                 min: own.min.unwrap_or(self.freeze_ages.min),
@@ -115,7 +97,7 @@ impl Database {
             self.behaviour.opportunistic_freeze >= OpportunisticFreeze::WithImage;
         let from = if counts_from_next { next } else { oldest_xmin };
         VacuumOptions {
-            aggressive: table.relfrozenxid.0 <= next.0.saturating_sub(ages.table),
+            aggressive: table.class.relfrozenxid.0 <= next.0.saturating_sub(ages.table),
             freeze_limit: Xid(from.0.saturating_sub(ages.min)).min(oldest_xmin),
             ..options
         }
@@ -179,7 +161,7 @@ impl Database {
         let table = self.relation(relation);
         let options = VacuumOptions {
             has_indexes: table.has_indexes(),
-            truncate: options.truncate && table.parameters.truncates,
+            truncate: options.truncate && table.class.parameters.truncates,
             ..self.by_age(options, table, oldest_xmin)
         };
         RunningVacuum {
@@ -255,9 +237,9 @@ impl Database {
 impl Table {
     /// It is new: nothing older than this is on its pages.
     pub(super) fn begin_ages(&mut self, xid: Xid) {
-        self.relfrozenxid = xid;
+        self.class.relfrozenxid = xid;
         if let Some(toast) = &mut self.toast {
-            toast.table.relfrozenxid = xid;
+            toast.table.class.relfrozenxid = xid;
         }
     }
 
@@ -268,7 +250,7 @@ impl Table {
         wal: &mut Wal,
     ) -> VacuumStep {
         if let Phase::Index(position) = running.phase {
-            if position < self.indexes.len() {
+            if position < self.indexes.btrees.len() {
                 running.phase = Phase::IndexPass(position, BlockNumber(0));
                 return self.vacuum_index(position, running, since_then.procs, wal);
             }
@@ -284,11 +266,11 @@ impl Table {
         let mut log = HeapLog {
             wal,
             behaviour: *self.heap.behaviour(),
-            main: self.main,
-            fsm: self.fsm,
-            vm: self.vm,
-            row_type: &self.row_type,
-            rows: &self.rows,
+            main: self.forks.main,
+            fsm: self.forks.fsm,
+            vm: self.forks.vm,
+            row_type: &self.values.row_type,
+            rows: &self.values.rows,
         };
         let scan = &mut running.scan;
         let goes_on = match running.phase {
@@ -310,7 +292,10 @@ impl Table {
         self.counters.n_ins_since_vacuum = 0;
         if !done.skipped_unfrozen {
             let oldest = done.oldest_left.into_iter().chain([since_then.oldest_xmin]);
-            self.relfrozenxid = oldest.min().unwrap_or(Xid::INVALID).max(self.relfrozenxid);
+            self.class.relfrozenxid = oldest
+                .min()
+                .unwrap_or(Xid::INVALID)
+                .max(self.class.relfrozenxid);
         }
         VacuumStep::Done(done)
     }
@@ -345,7 +330,7 @@ impl Table {
         running: &mut RunningVacuum,
         procs: &ProcArray,
     ) -> VacuumStep {
-        let tree = &mut self.indexes[position].tree;
+        let tree = &mut self.indexes.btrees[position].tree;
         let pages = tree.page_count();
         let Some(open) = running.open.as_mut() else {
             running.phase = Phase::IndexEnd(position);
@@ -387,12 +372,12 @@ impl Table {
         work: impl FnOnce(&mut Btree, &HeapAccess<'_, '_>, &mut IndexLog<'_, '_>) -> R,
     ) -> R {
         let wal = RefCell::new(wal);
-        let mut indexes = std::mem::take(&mut self.indexes);
+        let mut indexes = std::mem::take(&mut self.indexes.btrees);
         let index = &mut indexes[position];
         let heap = HeapAccess::new(self.heap_parts(), procs, &wal, None);
         let mut log = index.log(&wal);
         let done = work(&mut index.tree, &heap, &mut log);
-        self.indexes = indexes;
+        self.indexes.btrees = indexes;
         done
     }
 }

@@ -16,9 +16,8 @@
 //! src/backend/executor/nodeModifyTable.c; `_bt_doinsert`, src/backend/access/nbtree/nbtinsert.c;
 //! `ProcSleep` and `DeadLockCheck`, src/backend/storage/lmgr/ (REL_18_STABLE).
 
-use crate::executor::entries::Entries;
-use crate::executor::head::EndOfHead;
-use crate::executor::scan::{IndexScan, SeqScan};
+use crate::executor::parked::{Parked, Waiting};
+use crate::executor::session_table::Entries;
 use crate::executor::table::Table;
 use crate::executor::{Action, Assignments, Database, Row, SessionId, StatementError, TableId};
 use crate::lock_options::LockTupleMode;
@@ -27,42 +26,6 @@ use crate::procarray::{Isolation, ProcArray, Snapshot};
 use crate::transaction::{Outcome, Transactions, Xid};
 use crate::value::Value;
 use crate::wal::Wal;
-
-/// A statement that waits, as far as it has come.
-#[derive(Debug)]
-pub(super) enum Parked {
-    /// An INSERT of one row.
-    Insert(TableId),
-    /// One with ON CONFLICT DO UPDATE, by its number; it begins again.
-    Upsert(TableId, u32),
-    Index(Box<IndexScan>),
-    Seq(Box<SeqScan>),
-    /// A queue's, whose rows are changed.
-    Head(TableId, EndOfHead),
-    /// One whose triggers fire.
-    End(TableId),
-}
-
-impl Parked {
-    /// The table and the version that it found, if it waits for a row.
-    fn found(&self) -> Option<(TableId, Tid)> {
-        match self {
-            Self::Index(scan) => scan.found(),
-            Self::Seq(scan) => scan.found(),
-            _ => None,
-        }
-    }
-}
-
-/// A session that waits.
-#[derive(Debug)]
-pub(super) struct Waiting {
-    session: SessionId,
-    xid: Xid,
-    statement: Parked,
-    /// Rows of an INSERT that are in the table, or on their way to it.
-    rows_done: usize,
-}
 
 impl Database {
     /// Keeps a statement that has to wait.
@@ -309,7 +272,7 @@ impl Table {
     ///
     /// Source: `ExecUpdateLockMode`, src/backend/executor/execMain.c.
     pub(super) fn update_mode(&self, assignments: &Assignments<'_>) -> LockTupleMode {
-        let mut unique = self.indexes.iter();
+        let mut unique = self.indexes.btrees.iter();
         if unique.any(|index| index.is_key() && !index.is_unchanged_by(assignments)) {
             LockTupleMode::Update
         } else {

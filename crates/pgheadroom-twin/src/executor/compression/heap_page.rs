@@ -10,10 +10,9 @@ use pgheadroom_layout::page::BLCKSZ;
 use pgheadroom_layout::toast::TOAST_MAX_CHUNK_SIZE;
 use pgheadroom_layout::{BlockNumber, OffsetNumber};
 
-use super::replaced::Body;
 use super::{Header, PageBytes, tid, xid};
-use crate::executor::table::Table;
-use crate::executor::toast::Toast;
+use crate::executor::replaced::Body;
+use crate::executor::table::{Table, Toast};
 use crate::page::{LinePointer, Tid, Tuple, XmaxHint, XminHint};
 use crate::row::Texts;
 
@@ -22,7 +21,7 @@ pub(super) fn chunk_page(toast: &Toast, texts: &Texts, block: BlockNumber) -> Ve
     let mut value = (0, Vec::new());
     heap_page(&toast.table, block, |at, tuple| {
         let mut body = toast.table.body(at, tuple);
-        let &[value_id, sequence, _] = toast.table.slots_of(tuple.row) else {
+        let &[value_id, sequence, _] = toast.table.values.slots(tuple.row) else {
             return body;
         };
         let value_id = u32::try_from(value_id).unwrap_or(0);

@@ -1,0 +1,142 @@
+//! Statements as far as they have come: scans, and what waits for another session.
+
+use pgheadroom_layout::{BlockNumber, OffsetNumber};
+
+use crate::btree::ScannedPage;
+use crate::executor::{SessionId, TableId};
+use crate::page::Tid;
+use crate::transaction::Xid;
+
+/// An index scan, as far as it has come.
+#[derive(Debug)]
+pub(super) struct IndexScan {
+    pub table: TableId,
+    pub index: usize,
+    pub statement: u32,
+    pub found_rows: u64,
+    pub entry_count: usize,
+    /// Whether it has waited, or stopped for a cursor: others may have added entries meanwhile.
+    pub has_stopped: bool,
+    /// The row found last and its newest version.
+    pub only: Option<(u32, Tid)>,
+    pub next: Option<BlockNumber>,
+    pub last_block: Option<BlockNumber>,
+    /// The slot of the last row found keeps its page pinned until the next one is found, so
+    /// a range scan that comes back to that page over dead entries does not prune it.
+    pub slot_block: Option<BlockNumber>,
+    pub dead: Vec<(OffsetNumber, Tid)>,
+    /// While it waits: its leaf, the entry on it, and the version that somebody holds; of a cursor
+    /// none.
+    pub stopped: Option<(ScannedPage, usize, Option<Tid>)>,
+    /// After so many rows a cursor stops.
+    pub limit: u64,
+    /// While it waits: its keys.
+    pub keys: [Vec<i64>; 2],
+}
+
+/// A sequential scan, as far as it has come.
+#[derive(Debug)]
+pub(super) struct SeqScan {
+    pub table: TableId,
+    pub statement: u32,
+    pub found_rows: u64,
+    pub block: u32,
+    pub pages: u32,
+    /// What it sees on the page, and how many of it are done; none before it looks.
+    pub visible: Option<(Vec<Tid>, usize)>,
+    /// After so many rows a cursor stops.
+    pub limit: u64,
+}
+
+impl IndexScan {
+    /// A scan for this key, whose only entry leads to this version, which waits with it.
+    pub fn stopped_at(
+        (table, index): (TableId, usize),
+        statement: u32,
+        key: i64,
+        tid: Tid,
+    ) -> Self {
+        let scanned = ScannedPage {
+            block: BlockNumber(0), // nothing on it is to be marked
+            lsn: 0,
+            entries: vec![(OffsetNumber(1), tid)],
+            next: None,
+        };
+        Self {
+            table,
+            index,
+            statement,
+            found_rows: 0,
+            entry_count: 1,
+            has_stopped: false,
+            only: None,
+            next: None,
+            last_block: Some(tid.block),
+            slot_block: Some(tid.block),
+            dead: Vec::new(),
+            stopped: Some((scanned, 0, Some(tid))),
+            limit: u64::MAX,
+            keys: [vec![key], vec![key]],
+        }
+    }
+
+    /// The version whose row it waits for.
+    pub fn found(&self) -> Option<(TableId, Tid)> {
+        let (_, _, tid) = self.stopped.as_ref()?;
+        tid.map(|tid| (self.table, tid))
+    }
+}
+
+impl SeqScan {
+    /// The version whose row it waits for.
+    pub fn found(&self) -> Option<(TableId, Tid)> {
+        let (visible, done) = self.visible.as_ref()?;
+        visible.get(*done).map(|&tid| (self.table, tid))
+    }
+}
+
+/// Where the query stopped: a leaf of an index, with the entries found dead on it.
+pub(super) type Stopped = Option<(usize, ScannedPage, Vec<(OffsetNumber, Tid)>)>;
+
+/// How a queue's statement ends.
+#[derive(Debug)]
+pub(super) struct EndOfHead {
+    pub found: u64,
+    pub stopped: Stopped,
+}
+
+/// A statement that waits, as far as it has come.
+#[derive(Debug)]
+pub(super) enum Parked {
+    /// An INSERT of one row.
+    Insert(TableId),
+    /// One with ON CONFLICT DO UPDATE, by its number; it begins again.
+    Upsert(TableId, u32),
+    Index(Box<IndexScan>),
+    Seq(Box<SeqScan>),
+    /// A queue's, whose rows are changed.
+    Head(TableId, EndOfHead),
+    /// One whose triggers fire.
+    End(TableId),
+}
+
+impl Parked {
+    /// The table and the version that it found, if it waits for a row.
+    pub fn found(&self) -> Option<(TableId, Tid)> {
+        match self {
+            Self::Index(scan) => scan.found(),
+            Self::Seq(scan) => scan.found(),
+            _ => None,
+        }
+    }
+}
+
+/// A session that waits.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub session: SessionId,
+    pub xid: Xid,
+    pub statement: Parked,
+    /// Rows of an INSERT that are in the table, or on their way to it.
+    pub rows_done: usize,
+}

@@ -1,0 +1,58 @@
+//! What a session knows of a table, and has done to it in its transaction.
+
+use pgheadroom_layout::BlockNumber;
+
+use crate::counters::Pending;
+use crate::executor::foreign_key::ForeignKey;
+use crate::executor::notes::Noted;
+use crate::heap::InsertTargetBlock;
+use crate::page::Tid;
+
+/// What one session knows of one table, and has done to it in its transaction.
+#[derive(Debug, Default)]
+pub(super) struct SessionTable {
+    /// Where it inserted last.
+    ///
+    /// Source: `smgr_targblock` in `SMgrRelationData`, src/include/storage/smgr.h (REL_18_STABLE).
+    pub target: InsertTargetBlock,
+    /// What the transaction has done, for the statistics.
+    pub pending: Pending,
+    /// Rows that it changed, and their values before.
+    pub undo: Vec<u32>,
+    pub undo_slots: Vec<i64>,
+    /// Strings that it replaced, and what by.
+    pub undo_texts: Vec<(i64, i64)>,
+    /// How much of that there was when a part of the transaction began.
+    pub marks: Vec<Mark>,
+    /// Its changes, while somebody copies the table.
+    pub noted: Vec<Noted>,
+    /// Of the running statement: which foreign key, and the value to be looked for.
+    pub queued: Vec<(ForeignKey, i64)>,
+    /// The page of the version that the running statement replaced last: the trigger's slot has
+    /// it pinned until the statement ends.
+    pub trigger_slot: Option<BlockNumber>,
+    /// The page of the row that the running statement's query of a queue's head has found.
+    pub head_pin: Option<BlockNumber>,
+    /// The version that a statement waits to lock.
+    pub awaited: Option<Tid>,
+    /// What a statement that waits still has to add to indexes.
+    pub entries: Option<Entries>,
+}
+
+/// How much a session had to undo when a part began.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mark {
+    pub rows: usize,
+    pub texts: usize,
+}
+
+/// Index entries that a new row version still has to get.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entries {
+    pub tid: Tid,
+    pub row: u32,
+    /// The page of the version before, which the statement has pinned.
+    pub pinned: Option<BlockNumber>,
+    /// The first index that has none yet.
+    pub next: usize,
+}
