@@ -93,7 +93,7 @@ impl Clock {
 /// unreasonable effectiveness of quasirandom sequences, 2018).
 #[must_use]
 #[allow(clippy::cast_precision_loss)] // any place will do
-pub(crate) fn place(seed: u64, kind: Phase) -> f64 {
+pub(crate) fn phase(seed: u64, kind: Phase) -> f64 {
     let step = match kind {
         Phase::Autovacuum => 0.754_877_666_246_692_8,
         Phase::WalSegment => 0.569_840_290_998_053_3,
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn phases_are_spread() {
         for kind in [Phase::Autovacuum, Phase::WalSegment, Phase::Second] {
-            let mut places: Vec<f64> = (0..8).map(|seed| place(seed, kind)).collect();
+            let mut places: Vec<f64> = (0..8).map(|seed| phase(seed, kind)).collect();
             places.sort_by(f64::total_cmp);
             assert!(places.windows(2).all(|pair| pair[1] - pair[0] < 0.25));
         }

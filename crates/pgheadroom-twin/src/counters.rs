@@ -33,7 +33,7 @@ pub struct TableCounters {
 
 /// What the running transaction has done to a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
-pub struct Pending {
+pub struct TableXactStatus {
     /// Rows inserted.
     pub inserted: u32,
     /// Rows updated.
@@ -44,7 +44,7 @@ pub struct Pending {
 
 impl TableCounters {
     /// Adds what a transaction has done, when it ends.
-    pub fn end_transaction(&mut self, done: Pending, is_commit: bool) {
+    pub fn end_transaction(&mut self, done: TableXactStatus, is_commit: bool) {
         let (inserted, updated) = (i64::from(done.inserted), i64::from(done.updated));
         let deleted = i64::from(done.deleted);
         if is_commit {
@@ -88,7 +88,7 @@ mod tests {
     /// A rolled back transaction leaves what it inserted, and its new versions, dead.
     #[test]
     fn aborted_changes_are_dead() {
-        let done = Pending {
+        let done = TableXactStatus {
             inserted: 3,
             updated: 2,
             deleted: 1,

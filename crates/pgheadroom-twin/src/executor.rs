@@ -30,6 +30,7 @@ mod brin;
 mod build;
 mod change;
 mod compression;
+mod concurrent_changes;
 mod copy;
 mod cursor;
 mod entries;
@@ -44,7 +45,6 @@ mod load;
 mod look;
 mod model;
 mod models;
-mod notes;
 mod parameters;
 mod parked;
 mod part;
@@ -73,7 +73,7 @@ pub use head::Head;
 pub(crate) use index_definition::PAGES_PER_RANGE;
 pub use index_definition::{IndexDefinition, IndexKey, IndexMethod, KeyOrder};
 pub use load::Loading;
-pub(crate) use look::{LookAhead, Sight};
+pub(crate) use look::{LeafTarget, LookAhead};
 pub use model::{InPlace, Model, NewRow};
 pub use parameters::{FreezeAges, StorageParameters};
 pub use rewrite::Rewritten;
@@ -453,7 +453,7 @@ impl btree::Table for HeapAccess<'_, '_> {
     fn fetch_for_uniqueness(&mut self, tid: Tid) -> btree::UniqueFetch {
         let is_pinned = self.pinned == Some(tid.block);
         if !is_pinned {
-            self.visit(tid.block);
+            self.prune_opt(tid.block);
         }
         match self.fetch_dirty(tid) {
             Fetched::Found(found) => match self.undecided(found) {

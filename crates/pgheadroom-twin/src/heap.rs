@@ -16,7 +16,7 @@ use pgheadroom_layout::{BlockNumber, HeapFillfactor, LayoutError, OffsetNumber};
 use crate::fsm::{FreeSpaceMap, Modified};
 use crate::hint::{self, Check};
 use crate::page::{HeapPage, InPlace, Settled, Tid, Tuple, XmaxHint};
-use crate::prune::{self, PrunePlan, Visit};
+use crate::prune::{self, PrunePlan, PruneResult};
 use crate::transaction::{Outcome, Transactions, Xid};
 use crate::vm::{Visibility, VisibilityMap};
 use crate::watch::{self, EventKind, Watch};
@@ -204,21 +204,25 @@ impl Heap {
     }
 
     /// A reader looks at a page and may prune it.
-    pub fn visit(&mut self, block: BlockNumber, transactions: &impl Transactions) -> Visit {
+    pub fn prune_opt(
+        &mut self,
+        block: BlockNumber,
+        transactions: &impl Transactions,
+    ) -> PruneResult {
         let page = &mut self.pages[block.0 as usize];
         let before = page.pd_upper();
-        let visit = prune::visit(
+        let visit = prune::prune_opt(
             page,
             &self.behaviour,
             self.fillfactor,
             transactions,
             &mut self.last_prune,
         );
-        if visit != Visit::Nothing && self.is_watched(block) {
+        if visit != PruneResult::Nothing && self.is_watched(block) {
             let freed = self.pages[block.0 as usize].pd_upper() - before;
             let event = match visit {
-                Visit::Pruned => watch::pruned(&self.last_prune, freed, false),
-                Visit::Hints | Visit::Nothing => EventKind::LookedAt,
+                PruneResult::Pruned => watch::pruned(&self.last_prune, freed, false),
+                PruneResult::Hints | PruneResult::Nothing => EventKind::LookedAt,
             };
             self.note(block, || event);
         }
@@ -231,15 +235,15 @@ impl Heap {
         self.pages[block.0 as usize].prune_pending(&self.behaviour)
     }
 
-    /// A HOT update of a page that is simple; see [`HeapPage::update_in_place`].
+    /// A HOT update of a page that is simple; see [`HeapPage::defer_hot_update`].
     #[inline(always)]
-    pub(crate) fn update_in_place(
+    pub(crate) fn defer_hot_update(
         &mut self,
         old: Tid,
         xid: Xid,
         settled: Settled,
     ) -> Option<InPlace> {
-        self.pages[old.block.0 as usize].update_in_place(old.offset, xid, settled)
+        self.pages[old.block.0 as usize].defer_hot_update(old.offset, xid, settled)
     }
 
     /// The row whose newest version is at this TID; see [`HeapPage::live_row`].

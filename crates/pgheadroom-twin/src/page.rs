@@ -30,7 +30,7 @@ pub use packed::TupleMut;
 pub(crate) use pending::{InPlace, Settled};
 
 use packed::{Link, Packed};
-use pending::Pending;
+use pending::PendingUpdate;
 
 /// Where the first tuple's bytes end.
 #[allow(clippy::cast_possible_truncation)] // 8192
@@ -174,7 +174,7 @@ pub enum LinePointer {
 pub struct HeapPage {
     items: Vec<Packed>,
     /// A HOT update that is not noted in the items yet.
-    pending: Pending,
+    pending: PendingUpdate,
     prune_xid: Xid,
     block: BlockNumber,
     pd_upper: u16,
@@ -197,7 +197,7 @@ impl HeapPage {
     pub const fn never_initialised() -> Self {
         Self {
             items: Vec::new(),
-            pending: Pending::NONE,
+            pending: PendingUpdate::NONE,
             prune_xid: Xid::INVALID,
             block: BlockNumber(0),
             pd_upper: END,

@@ -179,7 +179,7 @@ pub enum DeadRoots {
 
 /// What a reader's visit did to a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Visit {
+pub enum PruneResult {
     /// Not worth pruning.
     Nothing,
     /// Nothing to remove, but hints were brought up to date (no WAL of its own).
@@ -195,24 +195,24 @@ pub enum Visit {
 ///
 /// Source: `heap_page_prune_opt`, src/backend/access/heap/pruneheap.c (REL_18_STABLE).
 /// Differs: no.
-pub fn visit(
+pub fn prune_opt(
     page: &mut HeapPage,
     behaviour: &Behaviour,
     fillfactor: HeapFillfactor,
     transactions: &impl Transactions,
     plan: &mut PrunePlan,
-) -> Visit {
+) -> PruneResult {
     if !is_worth_while(page, fillfactor, transactions) {
-        return Visit::Nothing;
+        return PruneResult::Nothing;
     }
     plan_into(plan, page, behaviour, DeadRoots::Stay, transactions);
     let hints_changed = plan.apply(page, behaviour);
     if plan.changes_items() {
-        Visit::Pruned
+        PruneResult::Pruned
     } else if hints_changed {
-        Visit::Hints
+        PruneResult::Hints
     } else {
-        Visit::Nothing
+        PruneResult::Nothing
     }
 }
 
@@ -425,20 +425,20 @@ mod tests {
         let mut page = chain_of(2);
         let mut plan = PrunePlan::default();
         assert_eq!(
-            visit(&mut page, &behaviour(), full, &session(99), &mut plan),
-            Visit::Nothing
+            prune_opt(&mut page, &behaviour(), full, &session(99), &mut plan),
+            PruneResult::Nothing
         );
         page.set_full();
         assert_eq!(
-            visit(&mut page, &behaviour(), full, &session(12), &mut plan),
-            Visit::Nothing
+            prune_opt(&mut page, &behaviour(), full, &session(12), &mut plan),
+            PruneResult::Nothing
         );
-        let done = visit(&mut page, &behaviour(), full, &session(99), &mut plan);
-        assert_eq!(done, Visit::Pruned);
+        let done = prune_opt(&mut page, &behaviour(), full, &session(99), &mut plan);
+        assert_eq!(done, PruneResult::Pruned);
         assert!(!page.is_full());
         assert_eq!(
-            visit(&mut page, &behaviour(), full, &session(99), &mut plan),
-            Visit::Nothing
+            prune_opt(&mut page, &behaviour(), full, &session(99), &mut plan),
+            PruneResult::Nothing
         );
     }
 }

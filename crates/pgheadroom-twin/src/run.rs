@@ -8,12 +8,12 @@
 //! of several clients' transactions, checkpoints and autovacuums.
 
 mod ahead;
+mod background;
 mod clients;
 mod course;
 mod elsewhere;
 mod events;
 pub(crate) mod machine;
-mod outside;
 mod perform;
 mod rewrites;
 mod running;
@@ -32,11 +32,11 @@ use crate::reserve::{self, Playing};
 use crate::wal::{Doubt, RecordType, Totals};
 use crate::watch::PageLife;
 use crate::workload::{PgbenchWorkload, ProfileWorkload, Workload};
+use background::BackgroundProcesses;
+pub use background::{Happened, Timing};
 pub use elsewhere::Whole;
 pub use events::{Conditions, Event, EventKind, Plan};
 pub use machine::Standing;
-use outside::Outside;
-pub use outside::{Happened, Timing};
 pub use perform::{perform, resume};
 pub use rewrites::{RewriteAt, RewriteDone};
 use running::Running;
@@ -165,17 +165,17 @@ fn play_in(
             .with_accounts_of(pgbench.scale);
         let names = load::PGBENCH_TABLES.map(str::to_owned);
         watch(&mut db, &names, conditions)?;
-        let outside = start(&mut db, spec, conditions, &plan)?;
+        let background = start(&mut db, spec, conditions, &plan)?;
         before = orders(&db, conditions);
-        run_with(&mut db, &mut workload, &names, &plan, (outside, monitor))?
+        run_with(&mut db, &mut workload, &names, &plan, (background, monitor))?
     } else {
         let loaded = load::load_tables(&mut db, &spec.table, monitor)?;
         let mut workload = ProfileWorkload::new(spec, &loaded, plan.transactions_each)?;
         let names: Vec<String> = spec.table.iter().map(|table| table.name.clone()).collect();
         watch(&mut db, &names, conditions)?;
-        let outside = start(&mut db, spec, conditions, &plan)?;
+        let background = start(&mut db, spec, conditions, &plan)?;
         before = orders(&db, conditions);
-        run_with(&mut db, &mut workload, &names, &plan, (outside, monitor))?
+        run_with(&mut db, &mut workload, &names, &plan, (background, monitor))?
     };
     let after = orders(&db, conditions);
     let order = before.into_iter().zip(after);
@@ -204,7 +204,7 @@ fn start(
     spec: &ProfileSpec,
     conditions: &Conditions,
     plan: &Plan,
-) -> Result<Option<Outside>, ProfileError> {
+) -> Result<Option<BackgroundProcesses>, ProfileError> {
     if let Some(method) = spec.server.image_compression() {
         db.compress_images(method);
     }
@@ -216,7 +216,9 @@ fn start(
     begin_window(db);
     let timing = conditions.timing;
     timing
-        .map(|timing| Outside::new(spec, timing, (plan.transactions, plan.interleaving), db))
+        .map(|timing| {
+            BackgroundProcesses::new(spec, timing, (plan.transactions, plan.interleaving), db)
+        })
         .transpose()
 }
 
@@ -291,9 +293,9 @@ fn run_with(
     workload: &mut impl Workload,
     names: &[String],
     plan: &Plan,
-    (outside, monitor): (Option<Outside>, &Monitor),
+    (background, monitor): (Option<BackgroundProcesses>, &Monitor),
 ) -> Result<Outcome, ProfileError> {
-    Running::new(db, workload, names, plan, (outside, monitor)).finish()
+    Running::new(db, workload, names, plan, (background, monitor)).finish()
 }
 
 pub(crate) fn outcome(

@@ -21,7 +21,7 @@ use crate::profile::{KindName, LoadedTable, Monitor, ProfileError, ProfileSpec, 
 use crate::run::{Conditions, Outcome, outcome, perform, resume, support};
 use crate::vacuum::VacuumOptions;
 use crate::value::Value;
-use crate::workload::{Access, Deed, Operation, ProfileOperation};
+use crate::workload::{Access, CmdType, Operation, ProfileOperation};
 
 mod step;
 
@@ -344,9 +344,10 @@ impl Script<'_> {
             } else if let Some(key) = statements.keys.pop_front() {
                 let mut statement = self.statement(statements.operation, key);
                 let lock = statements.lock;
-                if let (Operation::Find { deed, .. }, Some((mode, policy))) = (&mut statement, lock)
+                if let (Operation::Find { cmd_type, .. }, Some((mode, policy))) =
+                    (&mut statement, lock)
                 {
-                    *deed = Deed::Lock(mode, policy);
+                    *cmd_type = CmdType::Lock(mode, policy);
                 }
                 let ended = perform(db, &statement);
                 statements.begun = Some(statement);

@@ -395,7 +395,7 @@ impl Wal {
             return;
         }
         self.knows_redo = true;
-        let sum = &mut self.sums[owner][record.place()];
+        let sum = &mut self.sums[owner][record.index()];
         sum.wal_records += 1;
         sum.wal_bytes += u64::from(bytes);
         if self.updates {
@@ -427,7 +427,7 @@ impl Wal {
             return;
         }
         self.knows_redo = true;
-        let sum = &mut self.sums[owner][record.place()];
+        let sum = &mut self.sums[owner][record.index()];
         sum.wal_records += 1;
         sum.wal_bytes += u64::from(bytes);
         if self.updates {
@@ -441,7 +441,7 @@ impl Wal {
         if self.unlogged[owner] {
             return;
         }
-        let sum = &mut self.sums[owner][record.place()];
+        let sum = &mut self.sums[owner][record.index()];
         sum.wal_records += u64::from(count);
         sum.wal_bytes += bytes;
         self.knows_redo |= count > 0;

@@ -29,7 +29,7 @@ use crate::value::{Value, ValueError};
 
 /// What is done to the rows that a statement finds.
 #[derive(Debug, Clone)]
-pub enum Deed {
+pub enum CmdType {
     /// SELECT.
     Read,
     /// SELECT ... FOR UPDATE.
@@ -101,7 +101,7 @@ pub enum Operation {
         /// The largest key.
         high: i64,
         /// What is done to the rows.
-        deed: Deed,
+        cmd_type: CmdType,
         /// The operation's number in its profile.
         number: usize,
     },
@@ -114,7 +114,7 @@ pub enum Operation {
         /// How many at most.
         limit: usize,
         /// What is done to them.
-        deed: Deed,
+        cmd_type: CmdType,
         /// The operation's number in its profile.
         number: usize,
     },
@@ -129,7 +129,7 @@ pub enum Operation {
         /// The largest ones.
         high: Vec<i64>,
         /// What is done to the rows.
-        deed: Deed,
+        cmd_type: CmdType,
     },
     /// The inner side of a nested loop: rows are read by one key after the other.
     ReadEach {
@@ -163,13 +163,18 @@ pub enum Operation {
 impl Operation {
     /// A statement over keys from `low` to `high` of the index at this position.
     #[must_use]
-    pub const fn find(table: TableId, index: usize, (low, high): (i64, i64), deed: Deed) -> Self {
+    pub const fn find(
+        table: TableId,
+        index: usize,
+        (low, high): (i64, i64),
+        cmd_type: CmdType,
+    ) -> Self {
         Self::Find {
             table,
             by: Access::Index(index),
             low,
             high,
-            deed,
+            cmd_type,
             number: 0,
         }
     }

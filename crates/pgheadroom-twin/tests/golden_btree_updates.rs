@@ -30,7 +30,7 @@ struct World {
 impl World {
     fn visit(&mut self, block: BlockNumber) {
         if self.pinned != Some(block) {
-            self.heap.visit(block, &self.session);
+            self.heap.prune_opt(block, &self.session);
         }
     }
 

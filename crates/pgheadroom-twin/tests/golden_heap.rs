@@ -10,7 +10,7 @@ use pgheadroom_layout::wal_record::{
 };
 use pgheadroom_layout::{Behaviour, BlockNumber, HeapFillfactor, PgVersion};
 use pgheadroom_twin::heap::{BulkInsert, InsertTargetBlock, Mode};
-use pgheadroom_twin::prune::Visit;
+use pgheadroom_twin::prune::PruneResult;
 use pgheadroom_twin::transaction::SingleSession;
 use pgheadroom_twin::{Heap, LinePointer, Tid, Xid, check};
 
@@ -143,7 +143,7 @@ fn seed_experiment() {
         let mut fsm_pages = std::collections::BTreeSet::new();
         let (mut hot_updates, mut locks) = (0, 0);
         for &tid in tids.iter().step_by(1000) {
-            heap.visit(tid.block, &session(5));
+            heap.prune_opt(tid.block, &session(5));
             let mut log = |block: BlockNumber| {
                 fsm_pages.insert(block.0);
             };
@@ -186,7 +186,7 @@ fn random_updates_with_room_stay_on_their_pages() {
         for xid in 10..20_010 {
             let row = random.next(7500) as usize;
             let tid = tids[row];
-            if heap.visit(tid.block, &session(xid)) == Visit::Pruned {
+            if heap.prune_opt(tid.block, &session(xid)) == PruneResult::Pruned {
                 let plan = heap.last_prune();
                 pruned.add(heap_prune(heap.behaviour(), plan.cleaning(), CHANGE));
             }
@@ -222,7 +222,7 @@ fn full_table_updates_with_room() {
             by_block[tid.block.0 as usize].push(row);
         }
         for (block, mut rows) in (0..).zip(by_block) {
-            if heap.visit(BlockNumber(block), &session(xid)) == Visit::Pruned {
+            if heap.prune_opt(BlockNumber(block), &session(xid)) == PruneResult::Pruned {
                 let plan = heap.last_prune();
                 pruned.add(heap_prune(heap.behaviour(), plan.cleaning(), CHANGE));
             }

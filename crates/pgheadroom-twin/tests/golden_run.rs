@@ -19,7 +19,7 @@ use pgheadroom_twin::profile::{BuiltinName, Monitor, PgbenchSpec, load};
 use pgheadroom_twin::run::{Outcome, Plan, run};
 use pgheadroom_twin::value::{Text, Value};
 use pgheadroom_twin::wal::WalSettings;
-use pgheadroom_twin::workload::{Access, Deed, End, Operation, PgbenchWorkload, Sets, Workload};
+use pgheadroom_twin::workload::{Access, CmdType, End, Operation, PgbenchWorkload, Sets, Workload};
 
 const VERSIONS: [&str; 3] = ["15.18", "16.14", "18.4"];
 
@@ -132,12 +132,12 @@ impl Workload for Mixed {
         let key = client.random(1, 5000);
         let what = client.random(1, 10);
         let fails = client.random(1, 10);
-        let by_key = |high, deed| Operation::Find {
+        let by_key = |high, cmd_type| Operation::Find {
             table: self.table,
             by: Access::Index(0),
             low: key,
             high,
-            deed,
+            cmd_type,
             number: 0,
         };
         let add = |column, addend| {
@@ -145,8 +145,8 @@ impl Workload for Mixed {
             Sets::from(vec![Assignment { column, change }])
         };
         operations.push(match what {
-            ..=4 => by_key(key, Deed::Update(add(2, 1))),
-            5 => by_key(key, Deed::Delete),
+            ..=4 => by_key(key, CmdType::Update(add(2, 1))),
+            5 => by_key(key, CmdType::Delete),
             6 | 7 => Operation::Upsert {
                 table: self.table,
                 index: 0,
@@ -155,10 +155,10 @@ impl Workload for Mixed {
             },
             8 => by_key(
                 key,
-                Deed::Lock(LockTupleMode::Update, LockWaitPolicy::Block),
+                CmdType::Lock(LockTupleMode::Update, LockWaitPolicy::Block),
             ),
-            9 => by_key(key, Deed::Update(add(1, 7))),
-            _ => by_key(key + 9, Deed::Read),
+            9 => by_key(key, CmdType::Update(add(1, 7))),
+            _ => by_key(key + 9, CmdType::Read),
         });
         Some(if fails == 1 {
             End::Rollback

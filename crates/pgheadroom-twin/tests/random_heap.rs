@@ -8,7 +8,7 @@ use pgheadroom_layout::{BlockNumber, HeapFillfactor, OffsetNumber, PgVersion};
 use pgheadroom_twin::heap::{InsertTargetBlock, Mode};
 use pgheadroom_twin::lock_options::LockTupleMode;
 use pgheadroom_twin::procarray::{HeldSnapshot, ProcArray};
-use pgheadroom_twin::prune::{self, DeadRoots, TupleState, Visit};
+use pgheadroom_twin::prune::{self, DeadRoots, PruneResult, TupleState};
 use pgheadroom_twin::transaction::{Outcome, Transactions};
 use pgheadroom_twin::vacuum::VacuumOptions;
 use pgheadroom_twin::{Heap, HeapPage, LinePointer, Tid, check};
@@ -194,9 +194,9 @@ impl World {
                 &self.procs
             ))
         );
-        let visit = self.heap.visit(block, &self.procs);
+        let visit = self.heap.prune_opt(block, &self.procs);
         let after = &self.heap.pages()[block.0 as usize];
-        if visit == Visit::Pruned {
+        if visit == PruneResult::Pruned {
             check_pruned(&before, after, self.heap.behaviour(), &self.procs);
         }
     }

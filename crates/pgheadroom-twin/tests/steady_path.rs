@@ -15,7 +15,7 @@ use pgheadroom_twin::profile::Monitor;
 use pgheadroom_twin::run::{Plan, run};
 use pgheadroom_twin::value::{Text, Value};
 use pgheadroom_twin::wal::WalSettings;
-use pgheadroom_twin::workload::{Access, Deed, End, Operation, Sets, Workload};
+use pgheadroom_twin::workload::{Access, CmdType, End, Operation, Sets, Workload};
 use proptest::prelude::*;
 
 /// What a history is like; shares are of 100.
@@ -147,32 +147,38 @@ impl Random {
             loaded
         };
         let set = |column, change| Sets::from(vec![Assignment { column, change }]);
-        let by_key = |high, deed| Operation::Find {
+        let by_key = |high, cmd_type| Operation::Find {
             table,
             by: Access::Index(0),
             low: key,
             high,
-            deed,
+            cmd_type,
             number: 0,
         };
         let addend = prng.random(-300, 300);
         if prng.random(1, 100) <= self.case.simple_share {
             return match prng.random(1, 4) {
-                1 => by_key(key, Deed::Update(set(1, Change::Next { grows_bytes: 0 }))),
-                2 => by_key(key, Deed::Update(set(2, Change::Same))),
-                _ => by_key(key, Deed::Update(set(3, Change::Add(addend)))),
+                1 => by_key(
+                    key,
+                    CmdType::Update(set(1, Change::Next { grows_bytes: 0 })),
+                ),
+                2 => by_key(key, CmdType::Update(set(2, Change::Same))),
+                _ => by_key(key, CmdType::Update(set(3, Change::Add(addend)))),
             };
         }
         match prng.random(1, 11) {
-            1 => by_key(key, Deed::Delete),
+            1 => by_key(key, CmdType::Delete),
             2 => by_key(
                 key,
-                Deed::Lock(LockTupleMode::Update, LockWaitPolicy::Block),
+                CmdType::Lock(LockTupleMode::Update, LockWaitPolicy::Block),
             ),
-            3 => by_key(key + 5, Deed::Read),
-            4 => by_key(loaded, Deed::Update(set(0, Change::Add(self.case.rows)))),
-            5 => by_key(key + 9, Deed::Update(set(3, Change::Add(1)))),
-            6 => by_key(key, Deed::Update(set(4, Change::Next { grows_bytes: 3 }))),
+            3 => by_key(key + 5, CmdType::Read),
+            4 => by_key(loaded, CmdType::Update(set(0, Change::Add(self.case.rows)))),
+            5 => by_key(key + 9, CmdType::Update(set(3, Change::Add(1)))),
+            6 => by_key(
+                key,
+                CmdType::Update(set(4, Change::Next { grows_bytes: 3 })),
+            ),
             7 => {
                 let key = self.new_key(client);
                 let rows = vec![row(&self.case, key)];
@@ -184,7 +190,7 @@ impl Random {
                 low: key,
                 high: key + 2,
                 number: 0,
-                deed: Deed::Update(set(2, Change::Next { grows_bytes: 0 })),
+                cmd_type: CmdType::Update(set(2, Change::Next { grows_bytes: 0 })),
             },
             _ => Operation::Upsert {
                 table,

@@ -7,7 +7,7 @@
 use pgheadroom_layout::BlockNumber;
 use pgheadroom_layout::page::{BLCKSZ, SIZE_OF_ITEM_ID};
 
-use crate::btree::dedup::{Pending, is_duplicate};
+use crate::btree::dedup::{DedupState, is_duplicate};
 use crate::btree::delete::Doomed;
 use crate::btree::item::{Item, SIZE_OF_TID};
 use crate::btree::record::{RecordKind, Sink};
@@ -71,7 +71,7 @@ impl Btree {
         let mut candidates = Vec::with_capacity(page.len());
         let mut has_duplicates = false;
         // Groups as deduplication forms them, up to a whole page of TIDs.
-        let mut pending = Pending::new(BLCKSZ);
+        let mut pending = DedupState::new(BLCKSZ);
         let mut base = page.first_data();
         pending.start(page.item(base));
         for position in base + 1..=page.len() {

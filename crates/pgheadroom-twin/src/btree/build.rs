@@ -7,7 +7,7 @@ use pgheadroom_layout::page::{BLCKSZ, SIZE_OF_ITEM_ID};
 use pgheadroom_layout::version::Behaviour;
 use pgheadroom_layout::wal_record::{Image, index_build};
 
-use crate::btree::dedup::{Pending, is_duplicate};
+use crate::btree::dedup::{DedupState, is_duplicate};
 use crate::btree::item::Item;
 use crate::btree::page::BtreePage;
 use crate::btree::record::METAPAGE_HOLE;
@@ -122,7 +122,7 @@ impl Build<'_> {
     }
 
     fn load_merged<'a>(&mut self, entries: impl Iterator<Item = Entry<'a>>) {
-        let mut pending = Pending::new(MAX_POSTING_BYTES);
+        let mut pending = DedupState::new(MAX_POSTING_BYTES);
         let mut base: Option<(Item, &[i64])> = None;
         for entry in entries {
             let item = self.leaf_item(&entry);
@@ -142,7 +142,7 @@ impl Build<'_> {
     }
 
     /// Source: `_bt_sort_dedup_finish_pending`, nbtsort.c (REL_18_STABLE).
-    fn add_merged(&mut self, base: &Item, key: &[i64], pending: &Pending) {
+    fn add_merged(&mut self, base: &Item, key: &[i64], pending: &DedupState) {
         let item = Item::with_tids(base, pending.tids.clone());
         let posting_bytes = item.bytes() - u32::from(item.base_bytes());
         self.add(0, item, key, posting_bytes);

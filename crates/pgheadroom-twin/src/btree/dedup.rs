@@ -26,7 +26,7 @@ const FULL_LISTS: u32 = 5;
 ///
 /// Source: `BTDedupStateData`, src/include/access/nbtree.h.
 #[derive(Debug, Clone)]
-pub(super) struct Pending {
+pub(super) struct DedupState {
     pub max_posting_bytes: u32,
     /// Lists so far that were full.
     pub full_lists: u32,
@@ -36,7 +36,7 @@ pub(super) struct Pending {
     base_bytes: u32,
 }
 
-impl Pending {
+impl DedupState {
     pub fn new(max_posting_bytes: u32) -> Self {
         Self {
             max_posting_bytes,
@@ -111,7 +111,7 @@ impl Btree {
         let page = self.page(block);
         let mut single_value = single_value_allowed && holds_only(page, new_key);
         let mut merges = true;
-        let mut pending = Pending::new(BT_MAX_ITEM_SIZE / 2);
+        let mut pending = DedupState::new(BT_MAX_ITEM_SIZE / 2);
         let mut groups: Vec<(usize, usize)> = Vec::new();
         let first = page.first_data();
         let mut base = first;

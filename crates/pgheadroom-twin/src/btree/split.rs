@@ -32,7 +32,7 @@ struct Halves {
 
 impl Halves {
     /// Adds a data item behind those that are there.
-    fn place(&mut self, to_left: bool, item: Item, key: &[i64]) {
+    fn add_item(&mut self, to_left: bool, item: Item, key: &[i64]) {
         if to_left {
             self.left.push(item, key);
         } else if self.right.is_leaf() || !self.right.is_empty() {
@@ -206,12 +206,12 @@ impl Btree {
                 continue;
             }
             if position == insertion.position {
-                halves.place(point.new_on_left, new.take().expect("one new item"), key);
+                halves.add_item(point.new_on_left, new.take().expect("one new item"), key);
             }
-            halves.place(position < point.first_right, item, old_key);
+            halves.add_item(position < point.first_right, item, old_key);
         }
         if insertion.position >= count {
-            halves.place(false, new.take().expect("one new item"), key);
+            halves.add_item(false, new.take().expect("one new item"), key);
         }
         let Halves { left, right, .. } = halves;
         self.pages[block.0 as usize - 1] = left;

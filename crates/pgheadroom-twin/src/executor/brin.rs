@@ -110,13 +110,13 @@ impl Brin {
         }
         for range in 0..brin.ranges.len() {
             let bytes = brin.tuple_bytes(&brin.ranges[range].columns);
-            brin.place(range, bytes);
+            brin.add_tuple(range, bytes);
         }
         Ok(brin)
     }
 
     /// Puts a summary on the last page, or on a new one.
-    fn place(&mut self, range: usize, bytes: u32) {
+    fn add_tuple(&mut self, range: usize, bytes: u32) {
         let has_room = |free: &u32| *free >= bytes + SIZE_OF_ITEM_ID;
         if !self.free.last().is_some_and(has_room) {
             self.free.push(BLCKSZ - SIZE_OF_PAGE_HEADER - SPECIAL_BYTES);

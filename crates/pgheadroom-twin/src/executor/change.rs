@@ -8,7 +8,7 @@ use pgheadroom_layout::wal_record::{
 };
 use pgheadroom_layout::{BlockNumber, LayoutError};
 
-use crate::executor::notes::Noted;
+use crate::executor::concurrent_changes::ConcurrentChange;
 use crate::executor::session_table::Entries;
 use crate::executor::table::{Table, UpdateBuffers};
 use crate::executor::toast::Writer;
@@ -152,7 +152,7 @@ impl Table {
         }
         self.counters.n_tup_ins += 1;
         self.session.pending.inserted += 1;
-        self.note_change(|table| Noted::Insert(row, table.values_of(row)));
+        self.note_change(|table| ConcurrentChange::Insert(row, table.values_of(row)));
         let entries = Entries {
             tid: placed.tid,
             row,
@@ -210,7 +210,7 @@ impl Table {
         self.scratch.update = scratch;
         let done = done?;
         self.values.changed_by[row as usize] = statement;
-        self.note_change(|table| Noted::Update(row, table.values_of(row)));
+        self.note_change(|table| ConcurrentChange::Update(row, table.values_of(row)));
         self.queue_checks_of_update(row, is_own);
         let is_summarized = |&column: &usize| self.indexes.is_summarized[column];
         let informs_brin = self.scratch.update.changed.iter().any(is_summarized);
@@ -452,7 +452,7 @@ impl Table {
         self.values.changed_by[row as usize] = statement;
         self.counters.n_tup_del += 1;
         self.session.pending.deleted += 1;
-        self.note_change(|_| Noted::Delete(row));
+        self.note_change(|_| ConcurrentChange::Delete(row));
         if self.values.texts.has_forms() {
             self.delete_out_of_line(row, &mut writer(procs, wal, statement));
         }

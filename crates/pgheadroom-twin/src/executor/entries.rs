@@ -134,7 +134,7 @@ impl Table {
             for &(offset, tid) in &scanned.entries {
                 let mut heap = HeapAccess::new(self.heap_parts(), procs, &wal, None);
                 if last_block.replace(tid.block) != Some(tid.block) {
-                    heap.visit(tid.block);
+                    heap.prune_opt(tid.block);
                 }
                 match heap.fetch_dirty(tid) {
                     Fetched::Found(found) => {

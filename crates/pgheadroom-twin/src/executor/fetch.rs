@@ -11,7 +11,7 @@ use crate::heap::Heap;
 use crate::hint::{self, Check};
 use crate::page::{LinePointer, Tid, Tuple, offset_of};
 use crate::procarray::{ProcArray, Snapshot};
-use crate::prune::{TupleState, Visit};
+use crate::prune::{PruneResult, TupleState};
 use crate::transaction::{Outcome, Transactions, Xid};
 use crate::vacuum::all_visible;
 use crate::vm::VisibilityMap;
@@ -72,8 +72,8 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
     }
 
     /// Looks at a page and prunes it if worth while, for a statement that changes or locks rows.
-    pub fn visit(&mut self, block: BlockNumber) {
-        self.visit_for(block, false);
+    pub fn prune_opt(&mut self, block: BlockNumber) {
+        self.prune_opt_for(block, false);
     }
 
     /// Looks at a page and prunes it if worth while; from 19 on a statement that reads the table
@@ -81,7 +81,7 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
     ///
     /// Source: `heap_page_prune_opt`, src/backend/access/heap/pruneheap.c (REL_18_STABLE, and
     /// commit b46e1e54d07 before 19beta1).
-    pub fn visit_for(&mut self, block: BlockNumber, is_read_only: bool) {
+    pub fn prune_opt_for(&mut self, block: BlockNumber, is_read_only: bool) {
         if !self.parts.heap.is_worth_pruning(block, self.procs)
             || self.parts.pinned.contains(&Some(block))
             || self.procs.is_pinned(self.parts.forks.main, block)
@@ -99,17 +99,17 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
         if self.parts.heap.note_hints(block, self.procs) {
             self.hinted(block);
         }
-        let visit = self.parts.heap.visit(block, self.procs);
-        if sets_bits_here && is_read_only && self.set_visible(block, visit == Visit::Pruned) {
+        let visit = self.parts.heap.prune_opt(block, self.procs);
+        if sets_bits_here && is_read_only && self.set_visible(block, visit == PruneResult::Pruned) {
             return;
         }
-        if visit == Visit::Nothing {
+        if visit == PruneResult::Nothing {
             return;
         }
         let hole = self.parts.heap.pages()[block.0 as usize].exact_free_space();
         let mut wal = self.wal.borrow_mut();
         match visit {
-            Visit::Pruned => {
+            PruneResult::Pruned => {
                 let plan = self.parts.heap.last_prune();
                 let page = wal.change(self.parts.forks.main, block, hole);
                 let behaviour = self.parts.heap.behaviour();
@@ -117,7 +117,9 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
                 wal.record(RecordType::HeapPrune, bytes);
                 self.parts.counters.pruned(plan.reclaimed_tuples());
             }
-            Visit::Hints | Visit::Nothing => wal.hint(self.parts.forks.main, block, hole),
+            PruneResult::Hints | PruneResult::Nothing => {
+                wal.hint(self.parts.forks.main, block, hole)
+            }
         }
     }
 

@@ -116,7 +116,7 @@ impl Database {
                 let mut heap = HeapAccess::new(table.heap_parts(), &self.procs, &wal, None);
                 let is_other = last_block.replace(tid.block) != Some(tid.block);
                 if is_other && ![slot, locked].contains(&Some(tid.block)) {
-                    heap.visit(tid.block);
+                    heap.prune_opt(tid.block);
                 }
                 let found = match heap.fetch(tid, statement) {
                     Fetched::Found(found) => found,
@@ -190,7 +190,7 @@ impl Database {
                 let mut heap = HeapAccess::new(table.heap_parts(), &self.procs, &wal, None);
                 let is_other = last_block.replace(tid.block) != Some(tid.block);
                 if is_other && slot != Some(tid.block) {
-                    heap.visit(tid.block);
+                    heap.prune_opt(tid.block);
                 }
                 match heap.fetch(tid, statement) {
                     Fetched::Found(found) => {

@@ -116,7 +116,7 @@ impl Table {
     /// Whether an INSERT does nothing but put a version on a page.
     fn is_heap_alone(&self) -> bool {
         let has_indexes = !self.indexes.definitions.is_empty();
-        let is_noted = self.notes.is_some() || self.heap.is_any_watched();
+        let is_noted = self.concurrent_changes.is_some() || self.heap.is_any_watched();
         let is_checked = self.foreign_keys.is_any();
         !has_indexes && !is_noted && !is_checked && self.model.is_none() && !self.class.skips_fsm
     }

@@ -25,7 +25,7 @@ pub(crate) enum LookAhead {
 
 /// Where a statement by key will look.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sight {
+pub(crate) struct LeafTarget {
     table: TableId,
     index: usize,
     key: i64,
@@ -64,14 +64,19 @@ impl Database {
 
     /// Where a statement by this key of an index will look, if it is the only column; asks for
     /// that leaf's header.
-    pub(crate) fn look_for_leaf(&self, table: TableId, index: usize, key: i64) -> Option<Sight> {
+    pub(crate) fn look_for_leaf(
+        &self,
+        table: TableId,
+        index: usize,
+        key: i64,
+    ) -> Option<LeafTarget> {
         let of = &self.tables[table.0];
         if of.has_key_numbers(index) {
             return None;
         }
         let index = of.btree_position(index);
         let leaf = of.indexes.btrees[index].tree.look_for_leaf(key)?;
-        Some(Sight {
+        Some(LeafTarget {
             table,
             index,
             key,
@@ -80,14 +85,14 @@ impl Database {
     }
 
     /// Asks for more of that leaf.
-    pub(crate) fn look_at_leaf(&self, sight: Sight, what: LookAhead) {
+    pub(crate) fn look_at_leaf(&self, leaf: LeafTarget, what: LookAhead) {
         let part = match what {
             LookAhead::Row => return,
             LookAhead::Page => LeafPart::Ends,
             LookAhead::Items => LeafPart::Middle,
         };
-        let index = &self.tables[sight.table.0].indexes.btrees[sight.index];
-        index.tree.look_at_leaf(sight.leaf, sight.key, part);
+        let index = &self.tables[leaf.table.0].indexes.btrees[leaf.index];
+        index.tree.look_at_leaf(leaf.leaf, leaf.key, part);
     }
 
     /// Asks for the memory of an update that will come; changes nothing.
@@ -98,7 +103,7 @@ impl Database {
             table.values.rows.look_ahead(target.row);
             return;
         }
-        let place = table.values.rows.place(target.row);
+        let place = table.values.rows.tid(target.row);
         let page = place.and_then(|tid| {
             let page = table.heap.pages().get(tid.block.0 as usize)?;
             Some((page, tid.offset))

@@ -121,7 +121,7 @@ impl Table {
         if slot == NULL_SLOT {
             return 0;
         }
-        let (start, end) = self.values.row_type.columns[column].place(0, slot, &self.values.texts);
+        let (start, end) = self.values.row_type.columns[column].extent(0, slot, &self.values.texts);
         end - start
     }
 }
@@ -188,7 +188,7 @@ impl Table {
     /// A reader looks at a page and may prune it.
     pub fn look_at(&mut self, block: BlockNumber, procs: &ProcArray, wal: &mut Wal) {
         let wal = RefCell::new(wal);
-        HeapAccess::new(self.heap_parts(), procs, &wal, None).visit(block);
+        HeapAccess::new(self.heap_parts(), procs, &wal, None).prune_opt(block);
     }
 
     /// An empty page that the free space map knows, else one by which the table grows.

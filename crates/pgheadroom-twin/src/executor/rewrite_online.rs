@@ -15,8 +15,8 @@ use std::cell::RefCell;
 
 use pgheadroom_layout::BlockNumber;
 
+use crate::executor::concurrent_changes::{ConcurrentChange, ConcurrentChanges};
 use crate::executor::fetch::HeapAccess;
-use crate::executor::notes::{Noted, Notes};
 use crate::executor::rewrite::Rewritten;
 use crate::executor::table::{Table, TableDefinition};
 use crate::executor::{
@@ -95,7 +95,7 @@ impl Database {
         }
         self.wal.open_table(table.0);
         let new = Box::new(old.empty_copy(self.statement, &mut self.wal)?);
-        old.notes = Some(Notes::default());
+        old.concurrent_changes = Some(ConcurrentChanges::default());
         let rows = old.live_rows(&self.procs);
         let done = Rewritten {
             heap_pages: [old.heap.page_count(), 0],
@@ -164,7 +164,7 @@ impl Database {
         self.procs.release(rewrite.snapshot);
         self.wal.open_table(rewrite.table.0);
         let old = &mut self.tables[rewrite.table.0];
-        let notes = old.notes.take().expect("changes are noted");
+        let notes = old.concurrent_changes.take().expect("changes are noted");
         rewrite.new.build_indexes_of(old, &mut self.wal)?;
         let mut places = rewrite.new.places_of_rows();
         for batch in notes.changes.chunks(APPLIED_AT_ONCE) {
@@ -240,10 +240,10 @@ impl Table {
     }
 
     /// Notes a change, while somebody copies the table.
-    pub(super) fn note_change(&mut self, change: impl FnOnce(&Self) -> Noted) {
-        if self.notes.is_some() {
+    pub(super) fn note_change(&mut self, change: impl FnOnce(&Self) -> ConcurrentChange) {
+        if self.concurrent_changes.is_some() {
             let change = change(self);
-            self.session.noted.push(change);
+            self.session.changes.push(change);
         }
     }
 
@@ -276,14 +276,14 @@ impl Table {
 
     fn apply_noted(
         &mut self,
-        change: &Noted,
+        change: &ConcurrentChange,
         places: &mut Vec<Option<Tid>>,
         procs: &mut ProcArray,
         wal: &mut Wal,
         statement: u32,
     ) -> Result<(), StatementError> {
         match change {
-            Noted::Insert(row, values) => {
+            ConcurrentChange::Insert(row, values) => {
                 let nothing = vec![Value::Null; values.len()];
                 while self.values.changed_by.len() <= *row as usize {
                     // Also for rows that were rolled back in the old table, or committed later.
@@ -293,7 +293,7 @@ impl Table {
                 places.resize(self.values.changed_by.len(), None);
                 places[*row as usize] = Some(self.insert(*row, procs, wal, statement)?);
             }
-            Noted::Update(row, values) => {
+            ConcurrentChange::Update(row, values) => {
                 let old = places[*row as usize].expect("a row that was copied");
                 self.visit_page(old, procs, wal);
                 let computed: Vec<_> = values
@@ -314,7 +314,7 @@ impl Table {
                 let replaced = page.tuple(old.offset).expect("the version just replaced");
                 places[*row as usize] = Some(replaced.next);
             }
-            Noted::Delete(row) => {
+            ConcurrentChange::Delete(row) => {
                 let old = places[*row as usize].take().expect("a row that was copied");
                 self.visit_page(old, procs, wal);
                 self.delete(old, procs, wal, statement);
@@ -326,6 +326,6 @@ impl Table {
     /// A scan finds the row on this page, which it may prune.
     fn visit_page(&mut self, tid: Tid, procs: &ProcArray, wal: &mut Wal) {
         let wal = RefCell::new(wal);
-        HeapAccess::new(self.heap_parts(), procs, &wal, None).visit(tid.block);
+        HeapAccess::new(self.heap_parts(), procs, &wal, None).prune_opt(tid.block);
     }
 }

@@ -151,7 +151,7 @@ impl Database {
                 let wal = RefCell::new(&mut self.wal);
                 let mut heap = HeapAccess::new(table.heap_parts(), &self.procs, &wal, None);
                 if last_block.replace(tid.block) != Some(tid.block) {
-                    heap.visit(tid.block);
+                    heap.prune_opt(tid.block);
                 }
                 match heap.fetch(tid, statement) {
                     Fetched::Found(found) => {

@@ -81,7 +81,7 @@ impl Rows {
 
     /// Where the newest version of a row was seen last, if it is worth knowing.
     #[inline]
-    pub fn place(&self, row: u32) -> Option<Tid> {
+    pub fn tid(&self, row: u32) -> Option<Tid> {
         let place = *self.cells.get(row as usize * self.stride)?;
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // packed below
         (place != NOWHERE).then_some(Tid {

@@ -61,14 +61,14 @@ impl Database {
         let place = of
             .values
             .rows
-            .place(row)
+            .tid(row)
             .filter(|_| self.may_take_short_way())?;
         let root = of.heap.root_of(place, row, &self.procs)?;
         let statement = self.begin_statement();
         let of = &mut self.tables[table.0];
         let wal = RefCell::new(&mut self.wal);
         let mut heap = HeapAccess::new(of.heap_parts(), &self.procs, &wal, None);
-        heap.visit_for(root.block, matches!(action, Action::Read));
+        heap.prune_opt_for(root.block, matches!(action, Action::Read));
         let Fetched::Found(tid) = heap.fetch(root, statement) else {
             return None;
         };
@@ -172,7 +172,7 @@ impl Database {
                     let is_other = scan.last_block.replace(tid.block) != Some(tid.block);
                     let is_slot = scan.slot_block == Some(tid.block);
                     if is_other && !is_slot {
-                        heap.visit_for(tid.block, is_read_only);
+                        heap.prune_opt_for(tid.block, is_read_only);
                     }
                     match heap.fetch(tid, statement) {
                         Fetched::Found(found) => found,
@@ -216,7 +216,7 @@ impl Database {
         {
             // A place that is known still says that no entry was added.
             let is_alone = if scan.has_stopped {
-                table.values.rows.place(row).is_some()
+                table.values.rows.tid(row).is_some()
             } else {
                 scan.entry_count == 1
             };
@@ -289,7 +289,7 @@ impl Database {
                 visible.clear();
                 let wal = RefCell::new(&mut self.wal);
                 let mut heap = HeapAccess::new(table.heap_parts(), &self.procs, &wal, None);
-                heap.visit_for(BlockNumber(scan.block), is_read_only);
+                heap.prune_opt_for(BlockNumber(scan.block), is_read_only);
                 heap.visible_tuples(BlockNumber(scan.block), statement, &mut visible);
                 0
             };

@@ -2,9 +2,9 @@
 
 use pgheadroom_layout::BlockNumber;
 
-use crate::counters::Pending;
+use crate::counters::TableXactStatus;
+use crate::executor::concurrent_changes::ConcurrentChange;
 use crate::executor::foreign_key::ForeignKey;
-use crate::executor::notes::Noted;
 use crate::heap::InsertTargetBlock;
 use crate::page::Tid;
 
@@ -16,7 +16,7 @@ pub(super) struct SessionTable {
     /// Source: `smgr_targblock` in `SMgrRelationData`, src/include/storage/smgr.h (REL_18_STABLE).
     pub target: InsertTargetBlock,
     /// What the transaction has done, for the statistics.
-    pub pending: Pending,
+    pub pending: TableXactStatus,
     /// Rows that it changed, and their values before.
     pub undo: Vec<u32>,
     pub undo_slots: Vec<i64>,
@@ -25,7 +25,7 @@ pub(super) struct SessionTable {
     /// How much of that there was when a part of the transaction began.
     pub marks: Vec<Mark>,
     /// Its changes, while somebody copies the table.
-    pub noted: Vec<Noted>,
+    pub changes: Vec<ConcurrentChange>,
     /// Of the running statement: which foreign key, and the value to be looked for.
     pub queued: Vec<(ForeignKey, i64)>,
     /// The page of the version that the running statement replaced last: the trigger's slot has

@@ -121,7 +121,7 @@ impl Database {
         };
         let of = &self.tables[table.0];
         let is_held = of.session.trigger_slot.is_some() || of.session.head_pin.is_some();
-        let Some(tid) = of.values.rows.place(target.row).filter(|_| !is_held) else {
+        let Some(tid) = of.values.rows.tid(target.row).filter(|_| !is_held) else {
             return false;
         };
         self.begin_statement();
@@ -184,7 +184,7 @@ impl Table {
         procs: &ProcArray,
         wal: &mut Wal,
     ) -> bool {
-        let Some(tid) = self.values.rows.place(row) else {
+        let Some(tid) = self.values.rows.tid(row) else {
             return false;
         };
         if self.values.texts.has_forms() || self.heap.is_any_watched() {
@@ -197,7 +197,7 @@ impl Table {
             return false;
         };
         let settled = self.prune_before_update(tid.block, procs, wal);
-        let Some(done) = self.heap.update_in_place(tid, xid, settled) else {
+        let Some(done) = self.heap.defer_hot_update(tid, xid, settled) else {
             self.heap.page_mut(tid.block).leave_freed(settled);
             return false;
         };
@@ -236,7 +236,7 @@ impl Table {
         let is_pinned = procs.is_shared() && procs.is_pinned(self.forks.main, block);
         if is_pinned || procs.outcome(updater) != Outcome::Committed {
             let wal = RefCell::new(wal);
-            HeapAccess::new(self.heap_parts(), procs, &wal, None).visit(block);
+            HeapAccess::new(self.heap_parts(), procs, &wal, None).prune_opt(block);
             return Settled::NOTHING;
         }
         if self.heap.behaviour().visibility_in_cleaning_records {
@@ -246,7 +246,7 @@ impl Table {
         let hole = if is_logged { 0 } else { self.hole_of(block) };
         let Some(settled) = self.heap.prune_pending(block) else {
             let wal = RefCell::new(wal);
-            HeapAccess::new(self.heap_parts(), procs, &wal, None).visit(block);
+            HeapAccess::new(self.heap_parts(), procs, &wal, None).prune_opt(block);
             return Settled::NOTHING;
         };
         self.counters.pruned(1);

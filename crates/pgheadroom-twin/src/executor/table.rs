@@ -5,15 +5,15 @@ use std::collections::HashMap;
 use pgheadroom_layout::{Behaviour, HeapFillfactor, OffsetNumber};
 
 use crate::btree::Btree;
-use crate::counters::{Pending, TableCounters};
+use crate::counters::{TableCounters, TableXactStatus};
 use crate::executor::StatementError;
 use crate::executor::brin::Brin;
+use crate::executor::concurrent_changes::ConcurrentChanges;
 use crate::executor::fetch::{Forks, HeapParts};
 use crate::executor::foreign_key::ForeignKeys;
 use crate::executor::index::{Index, IndexEntry};
 use crate::executor::index_definition::IndexDefinition;
 use crate::executor::model::Model;
-use crate::executor::notes::Notes;
 use crate::executor::parameters::StorageParameters;
 use crate::executor::row_places::Places;
 use crate::executor::row_values::RowValues;
@@ -53,7 +53,7 @@ pub struct Table {
     pub(super) foreign_keys: ForeignKeys,
     pub(super) counters: TableCounters,
     /// What was changed since somebody began to copy the table.
-    pub(super) notes: Option<Notes>,
+    pub(super) concurrent_changes: Option<ConcurrentChanges>,
     /// What is the active session's alone.
     pub(super) session: Box<SessionTable>,
     pub(super) scratch: Scratch,
@@ -192,7 +192,7 @@ impl Table {
             model: None,
             foreign_keys: ForeignKeys::default(),
             counters: TableCounters::default(),
-            notes: None,
+            concurrent_changes: None,
             session: Box::default(),
             scratch: Scratch::default(),
         };
@@ -322,12 +322,12 @@ impl Table {
         if let Some(toast) = &mut self.toast {
             toast.table.end_transaction(is_commit);
         }
-        if let Some(notes) = &mut self.notes {
-            notes.end_transaction(&mut self.session.noted, is_commit);
+        if let Some(notes) = &mut self.concurrent_changes {
+            notes.end_transaction(&mut self.session.changes, is_commit);
         }
         let session = &mut self.session;
         let done = std::mem::take(&mut session.pending);
-        if done != Pending::default() {
+        if done != TableXactStatus::default() {
             self.counters.end_transaction(done, is_commit);
         }
         for (old, new) in session.undo_texts.drain(..) {

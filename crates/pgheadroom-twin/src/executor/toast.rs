@@ -142,7 +142,7 @@ impl Toast {
                 if last_block.replace(tid.block) != Some(tid.block) {
                     let wal = RefCell::new(&mut *to.wal);
                     let procs = &*to.procs;
-                    HeapAccess::new(table.heap_parts(), procs, &wal, None).visit(tid.block);
+                    HeapAccess::new(table.heap_parts(), procs, &wal, None).prune_opt(tid.block);
                 }
                 if deletes {
                     table.delete(tid, to.procs, to.wal, to.statement);

@@ -25,7 +25,7 @@ use crate::transaction::{Outcome, Transactions, Xid};
 
 /// A HOT update that the items do not show yet. The old version is settled but for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Pending {
+pub(super) struct PendingUpdate {
     pub row: u32,
     pub xid: Xid,
     pub old: OffsetNumber,
@@ -36,7 +36,7 @@ pub(super) struct Pending {
     pub lp_len: u16,
 }
 
-impl Pending {
+impl PendingUpdate {
     pub const NONE: Self = Self {
         row: 0,
         xid: Xid::INVALID,
@@ -76,7 +76,7 @@ pub(crate) struct InPlace {
 impl HeapPage {
     /// The pending update, if there is one.
     #[inline]
-    pub(super) fn pending(&self) -> Option<Pending> {
+    pub(super) fn pending(&self) -> Option<PendingUpdate> {
         (self.pending.new.0 != 0).then_some(self.pending)
     }
 
@@ -106,7 +106,7 @@ impl HeapPage {
         LinePointer::Normal(tuple)
     }
 
-    fn pending_new(&self, pending: Pending) -> Tuple {
+    fn pending_new(&self, pending: PendingUpdate) -> Tuple {
         let mut tuple = Tuple::new(pending.row, pending.lp_len, pending.xid);
         tuple.is_heap_only = true;
         tuple.is_updated = true;
@@ -127,10 +127,10 @@ impl HeapPage {
     }
 
     #[cold]
-    fn write_pending(&mut self, pending: Pending) {
+    fn write_pending(&mut self, pending: PendingUpdate) {
         let old = self.item_at(pending.old);
         let new = self.item_at(pending.new);
-        self.pending = Pending::NONE;
+        self.pending = PendingUpdate::NONE;
         self.put(pending.old, old);
         self.put(pending.new, new);
         self.unsettled.add(pending.old);
@@ -174,8 +174,8 @@ impl HeapPage {
 
     /// Prunes the pending update away, where that is all that a visitor finds to do: nothing else
     /// on the page is unsettled, and every snapshot sees it as ended. `None` when that is not so,
-    /// and nothing was done then. [`HeapPage::update_in_place`] or [`HeapPage::leave_freed`] has to
-    /// follow.
+    /// and nothing was done then. [`HeapPage::defer_hot_update`] or [`HeapPage::leave_freed`] has
+    /// to follow.
     ///
     /// Source: as `prune::plan` and `PrunePlan::apply`, for one root, one dead version and one
     /// live.
@@ -185,8 +185,8 @@ impl HeapPage {
         if !self.unsettled.is_none() || self.prune_xid != pending.xid {
             return None;
         }
-        let Pending { root, old, new, .. } = pending;
-        self.pending = Pending::NONE;
+        let PendingUpdate { root, old, new, .. } = pending;
+        self.pending = PendingUpdate::NONE;
         self.items[index_of(root)] = Packed::redirect(new);
         self.items[index_of(new)] =
             Packed::settled_heap_only(pending.row, pending.xid, pending.lp_len, root);
@@ -226,7 +226,7 @@ impl HeapPage {
     ///
     /// Source: as `Heap::update`.
     #[inline(always)]
-    pub(crate) fn update_in_place(
+    pub(crate) fn defer_hot_update(
         &mut self,
         old: OffsetNumber,
         xid: Xid,
@@ -259,7 +259,7 @@ impl HeapPage {
         assert!(self.items.len() <= MAX_HEAP_TUPLES_PER_PAGE as usize);
         self.pd_upper -= aligned(packed.lp_len);
         self.prune_xid = xid;
-        self.pending = Pending {
+        self.pending = PendingUpdate {
             row,
             xid,
             old,

@@ -42,7 +42,7 @@ impl Kind {
 
 impl ColumnLayout {
     /// Where the value begins when the one before ends at `end`, and where it ends.
-    pub(crate) fn place(&self, end: u32, slot: i64, texts: &Texts) -> (u32, u32) {
+    pub(crate) fn extent(&self, end: u32, slot: i64, texts: &Texts) -> (u32, u32) {
         if let Some(width) = self.width {
             let start = end.next_multiple_of(self.align);
             return (start, start + width);
@@ -175,7 +175,7 @@ impl RowType {
         let mut end = 0;
         for (column, &slot) in self.columns.iter().zip(slots) {
             if slot != NULL_SLOT {
-                end = column.place(end, slot, texts).1;
+                end = column.extent(end, slot, texts).1;
             }
         }
         let tuple_bytes = hoff + end;
@@ -204,7 +204,7 @@ impl RowType {
                 continue;
             }
             let end = u32::try_from(out.len()).expect("a row below 1 GB");
-            let (start, new_end) = column.place(end, slot, texts);
+            let (start, new_end) = column.extent(end, slot, texts);
             if is_zeros(number) {
                 out.resize(new_end as usize, 0);
                 continue;

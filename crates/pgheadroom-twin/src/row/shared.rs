@@ -59,7 +59,7 @@ impl RowType {
                 continue;
             }
             let start;
-            (start, end) = column.place(end, one, texts);
+            (start, end) = column.extent(end, one, texts);
             if let Some(width) = column.width.filter(|_| one != other) {
                 differing.add_at((start, width), column, one, other);
             }
@@ -115,8 +115,8 @@ impl RowType {
             if one == NULL_SLOT {
                 continue;
             }
-            let before = column.place(old_end, one, texts);
-            let after = column.place(new_end, other, texts);
+            let before = column.extent(old_end, one, texts);
+            let after = column.extent(new_end, other, texts);
             (old_end, new_end) = (before.1, after.1);
             are_equal &= before == after;
             spans.push((before, after));

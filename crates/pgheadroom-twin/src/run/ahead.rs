@@ -10,8 +10,8 @@
 //! lines that it needs; looked up early, transactions share that wait. Of several clients each has
 //! a ring, the shorter the more there are, since others' transactions pass between two of its own.
 
-use crate::executor::{Database, LookAhead, Sight, TableId, Target};
-use crate::workload::{Access, Deed, End, Operation, Workload};
+use crate::executor::{Database, LeafTarget, LookAhead, TableId, Target};
+use crate::workload::{Access, CmdType, End, Operation, Workload};
 
 /// How far ahead of its turn the only client's transaction is drawn, and asks for the memory of its
 /// row; of that way its page is asked for behind 6 parts of 16, the page's items behind 11. Chosen
@@ -35,7 +35,7 @@ struct Drawn {
     /// Whether a COMMIT is all that follows that.
     is_alone: bool,
     /// Where the first statement looks, if it finds rows by one key otherwise.
-    sight: Option<Sight>,
+    leaf: Option<LeafTarget>,
 }
 
 /// A client's transactions that are drawn.
@@ -54,7 +54,7 @@ impl Ring {
             end: End::Commit,
             target: None,
             is_alone: false,
-            sight: None,
+            leaf: None,
         };
         assert!(places.is_power_of_two());
         Self {
@@ -66,7 +66,7 @@ impl Ring {
 
     /// The place in the ring that is so far behind the next transaction's.
     #[inline]
-    fn place(&self, distance: usize) -> usize {
+    fn slot(&self, distance: usize) -> usize {
         (self.first + distance) & (self.places.len() - 1)
     }
 }
@@ -122,14 +122,14 @@ impl Ahead {
         self.ring = if self.looks_ahead { client } else { 0 };
         let ring = &mut self.rings[self.ring];
         while ring.count < ring.places.len() && (ring.count == 0 || self.waiting < left) {
-            let place = ring.place(ring.count);
+            let place = ring.slot(ring.count);
             let drawn = &mut ring.places[place];
             let Some(end) = workload.next_transaction(client, &mut drawn.operations) else {
                 break;
             };
             drawn.end = end;
             drawn.target = None;
-            drawn.sight = None;
+            drawn.leaf = None;
             let operations = drawn.operations.as_slice();
             if !self.looks_ahead {
                 self.next_row = row_of(db, operations);
@@ -143,7 +143,7 @@ impl Ahead {
                     db.look_ahead(target, LookAhead::Row);
                 }
                 if drawn.target.is_none() {
-                    drawn.sight = sight_of(db, operations);
+                    drawn.leaf = leaf_of(db, operations);
                 }
             }
             ring.count += 1;
@@ -156,19 +156,19 @@ impl Ahead {
         ];
         for (distance, what) in steps {
             if distance < ring.count && self.looks_ahead {
-                let coming = &ring.places[ring.place(distance)];
+                let coming = &ring.places[ring.slot(distance)];
                 if let Some(target) = coming.target {
                     db.look_ahead(target, what);
                 }
-                if let Some(sight) = coming.sight {
-                    db.look_at_leaf(sight, what);
+                if let Some(leaf) = coming.leaf {
+                    db.look_at_leaf(leaf, what);
                 }
             }
         }
         ring.count = ring.count.checked_sub(1)?;
         self.waiting -= 1;
         self.current = ring.first;
-        ring.first = ring.place(1);
+        ring.first = ring.slot(1);
         Some(ring.places[self.current].end)
     }
 
@@ -189,7 +189,7 @@ impl Ahead {
     pub fn forget_targets(&mut self) {
         for drawn in self.rings.iter_mut().flat_map(|ring| &mut ring.places) {
             drawn.target = None;
-            drawn.sight = None;
+            drawn.leaf = None;
         }
     }
 
@@ -214,7 +214,7 @@ impl Ahead {
         };
         match &drawn.operations[0] {
             Operation::Find {
-                deed: Deed::Update(sets),
+                cmd_type: CmdType::Update(sets),
                 ..
             } => db.update_alone(target, sets),
             _ => false,
@@ -248,16 +248,16 @@ impl Ahead {
 /// The table, index and key by which a transaction's first statement finds its row, and what it
 /// does.
 #[inline(always)]
-fn by_key(operations: &[Operation]) -> Option<(TableId, usize, i64, &Deed)> {
+fn by_key(operations: &[Operation]) -> Option<(TableId, usize, i64, &CmdType)> {
     match operations.first()? {
         Operation::Find {
             table,
             by: Access::Index(index),
             low,
             high,
-            deed,
+            cmd_type,
             ..
-        } if low == high => Some((*table, *index, *low, deed)),
+        } if low == high => Some((*table, *index, *low, cmd_type)),
         _ => None,
     }
 }
@@ -266,7 +266,7 @@ fn by_key(operations: &[Operation]) -> Option<(TableId, usize, i64, &Deed)> {
 #[inline(always)]
 fn target_of(db: &Database, operations: &[Operation]) -> Option<Target> {
     match by_key(operations)? {
-        (table, index, key, Deed::Update(sets)) => db.target_of(table, index, key, sets),
+        (table, index, key, CmdType::Update(sets)) => db.target_of(table, index, key, sets),
         _ => None,
     }
 }
@@ -278,7 +278,7 @@ fn row_of(db: &Database, operations: &[Operation]) -> Option<Target> {
 }
 
 /// Where a transaction's first statement looks.
-fn sight_of(db: &Database, operations: &[Operation]) -> Option<Sight> {
+fn leaf_of(db: &Database, operations: &[Operation]) -> Option<LeafTarget> {
     let (table, index, key, _) = by_key(operations)?;
     db.look_for_leaf(table, index, key)
 }

@@ -17,7 +17,7 @@ use crate::executor::{Database, SessionId, StatementError, TableId};
 use crate::run::perform::{perform, resume};
 use crate::run::schedule::{Schedule, Turn};
 use crate::transaction::Xid;
-use crate::workload::{Deed, End, Operation};
+use crate::workload::{CmdType, End, Operation};
 
 /// A client's transaction.
 #[derive(Debug)]
@@ -335,7 +335,7 @@ fn is_select(operation: &Operation) -> bool {
     matches!(
         operation,
         Operation::Find {
-            deed: Deed::Read | Deed::Lock(..),
+            cmd_type: CmdType::Read | CmdType::Lock(..),
             ..
         }
     )
@@ -346,10 +346,10 @@ fn writes(operation: &Operation) -> bool {
     !matches!(
         operation,
         Operation::Find {
-            deed: Deed::Read,
+            cmd_type: CmdType::Read,
             ..
         } | Operation::FindByPrefix {
-            deed: Deed::Read,
+            cmd_type: CmdType::Read,
             ..
         } | Operation::ReadEach { .. }
     )

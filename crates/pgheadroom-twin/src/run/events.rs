@@ -11,9 +11,9 @@ use crate::executor::{Database, Relation, RunningVacuum, StatementError, TableId
 use crate::procarray::HeldSnapshot;
 use crate::procarray::Isolation;
 use crate::profile::{self, ProfileError, ProfileSpec, SampleSpec, ServerSpec, load};
+use crate::run::background::Timing;
 use crate::run::elsewhere::Whole;
 use crate::run::machine::Standing;
-use crate::run::outside::Timing;
 use crate::run::rewrites::{self, RewriteAt, RewriteDone, SpreadRewrite};
 use crate::run::support;
 use crate::vacuum::VacuumOptions;

@@ -2,7 +2,7 @@
 
 use crate::executor::{Action, Assignments, Database, Row, StatementError, TableId};
 use crate::value::Value;
-use crate::workload::{Access, Deed, Operation};
+use crate::workload::{Access, CmdType, Operation};
 
 /// Carries out one operation; how many rows it inserted or found.
 ///
@@ -16,16 +16,16 @@ pub fn perform(db: &mut Database, operation: &Operation) -> Result<u64, Statemen
             by,
             low,
             high,
-            deed,
+            cmd_type,
             ..
-        } => find(db, *table, *by, (*low, *high), deed),
+        } => find(db, *table, *by, (*low, *high), cmd_type),
         Operation::Head {
             table,
             head,
             limit,
-            deed,
+            cmd_type,
             ..
-        } => counted(db, deed, |db, action| {
+        } => counted(db, cmd_type, |db, action| {
             db.by_head(*table, head, *limit, action)
         }),
         Operation::FindByPrefix {
@@ -33,8 +33,8 @@ pub fn perform(db: &mut Database, operation: &Operation) -> Result<u64, Statemen
             index,
             low,
             high,
-            deed,
-        } => counted(db, deed, |db, action| {
+            cmd_type,
+        } => counted(db, cmd_type, |db, action| {
             db.by_index(*table, *index, low, high, action)
         }),
         Operation::ReadEach { table, index, keys } => {
@@ -73,22 +73,22 @@ pub fn resume(db: &mut Database, operation: &Operation) -> Result<u64, Statement
             by,
             low,
             high,
-            deed,
+            cmd_type,
             ..
         } => {
             let ends = match by {
                 Access::Index(_) => None,
                 Access::SeqScan(key) => Some((*key, ends_of(db, *table, *key, (*low, *high))?)),
             };
-            counted(db, deed, |db, action| {
+            counted(db, cmd_type, |db, action| {
                 db.resume_scan(action, |row| {
                     let (key, (first, last)) = ends.as_ref().expect("a scan of the table");
                     is_within(row, *key, (first, last))
                 })
             })
         }
-        Operation::Head { deed, .. } | Operation::FindByPrefix { deed, .. } => {
-            counted(db, deed, |db, action| {
+        Operation::Head { cmd_type, .. } | Operation::FindByPrefix { cmd_type, .. } => {
+            counted(db, cmd_type, |db, action| {
                 db.resume_scan(action, |_| unreachable!("a scan by key"))
             })
         }
@@ -126,11 +126,12 @@ fn insert_from(
 /// Carries out a statement, whose updates are counted as such.
 fn counted(
     db: &mut Database,
-    deed: &Deed,
+    cmd_type: &CmdType,
     statement: impl FnOnce(&mut Database, &Action<'_>) -> Result<u64, StatementError>,
 ) -> Result<u64, StatementError> {
-    db.wal_mut().count_updates(matches!(deed, Deed::Update(_)));
-    let done = statement(db, &action_of(deed));
+    db.wal_mut()
+        .count_updates(matches!(cmd_type, CmdType::Update(_)));
+    let done = statement(db, &action_of(cmd_type));
     db.wal_mut().count_updates(false);
     done
 }
@@ -169,9 +170,9 @@ fn find(
     table: TableId,
     by: Access,
     (low, high): (i64, i64),
-    deed: &Deed,
+    cmd_type: &CmdType,
 ) -> Result<u64, StatementError> {
-    counted(db, deed, |db, action| match by {
+    counted(db, cmd_type, |db, action| match by {
         Access::Index(index) => db.by_key(table, index, (low, high), action),
         Access::SeqScan(key) => {
             let (first, last) = ends_of(db, table, key, (low, high))?;
@@ -181,11 +182,11 @@ fn find(
     })
 }
 
-fn action_of(deed: &Deed) -> Action<'_> {
-    match deed {
-        Deed::Read => Action::Read,
-        Deed::Lock(mode, policy) => Action::Lock(*mode, *policy),
-        Deed::Delete => Action::Delete,
-        Deed::Update(columns) => Action::Update(Assignments { columns }),
+fn action_of(cmd_type: &CmdType) -> Action<'_> {
+    match cmd_type {
+        CmdType::Read => Action::Read,
+        CmdType::Lock(mode, policy) => Action::Lock(*mode, *policy),
+        CmdType::Delete => Action::Delete,
+        CmdType::Update(columns) => Action::Update(Assignments { columns }),
     }
 }

@@ -8,10 +8,10 @@
 use crate::executor::{Database, SessionId, StatementError, TableId};
 use crate::profile::{Monitor, ProfileError, load};
 use crate::run::ahead::Ahead;
+use crate::run::background::BackgroundProcesses;
 use crate::run::clients::Clients;
 use crate::run::elsewhere::Elsewhere;
 use crate::run::events::{Events, Plan};
-use crate::run::outside::Outside;
 use crate::run::perform::perform;
 use crate::run::schedule::{Schedule, Turn};
 use crate::run::{Outcome, Turns, outcome};
@@ -32,7 +32,7 @@ pub(super) struct Running<'a, W> {
     names: &'a [String],
     plan: &'a Plan,
     monitor: &'a Monitor,
-    outside: Option<Outside>,
+    background: Option<BackgroundProcesses>,
     /// What happens from outside has a session of its own.
     outsider: SessionId,
     schedule: Schedule,
@@ -57,7 +57,7 @@ impl<'a, W: Workload> Running<'a, W> {
         workload: &'a mut W,
         names: &'a [String],
         plan: &'a Plan,
-        (outside, monitor): (Option<Outside>, &'a Monitor),
+        (background, monitor): (Option<BackgroundProcesses>, &'a Monitor),
     ) -> Self {
         let schedule = Schedule::new(
             workload.clients(),
@@ -89,7 +89,7 @@ impl<'a, W: Workload> Running<'a, W> {
             names,
             plan,
             monitor,
-            outside,
+            background,
             outsider,
             schedule,
             events: Events::new(plan),
@@ -120,7 +120,7 @@ impl<'a, W: Workload> Running<'a, W> {
         self.monitor.advance(self.untold)?;
         let ended = self.events.happen(self.plan.transactions, self.db);
         ended.map_err(|error| rewrite_failure(error, self.transactions))?;
-        let happened = self.outside.map(|outside| outside.end(self.db));
+        let happened = self.background.map(|background| background.end(self.db));
         self.db.settle_images();
         let turns = self.workload.turns().iter().zip(self.without_row);
         let turns = turns.map(|(&turns, without_row)| Turns { turns, without_row });
@@ -152,8 +152,8 @@ impl<'a, W: Workload> Running<'a, W> {
             }
             elsewhere.played(ended.xid);
         }
-        if let Some(outside) = &mut self.outside {
-            outside.end_transaction(ended.client, self.db);
+        if let Some(background) = &mut self.background {
+            background.end_transaction(ended.client, self.db);
         }
         self.monitor.advance(1)
     }
@@ -221,20 +221,20 @@ impl<'a, W: Workload> Running<'a, W> {
     /// What is due before the next transaction: by its number, and by the clock.
     #[inline]
     fn let_happen(&mut self) -> Result<(), ProfileError> {
-        let outside = self.outside.as_mut();
-        let due = outside.and_then(|outside| outside.begin_transaction());
+        let background = self.background.as_mut();
+        let due = background.and_then(|background| background.begin_transaction());
         let is_quiet = due.is_none() && self.events.quiet_until() > self.transactions;
         if !self.schedule.is_alone() && !is_quiet {
             self.db.switch_to(self.outsider);
         }
-        if let (Some(outside), Some(due)) = (&mut self.outside, due) {
-            outside.happen(due, self.db);
+        if let (Some(background), Some(due)) = (&mut self.background, due) {
+            background.happen(due, self.db);
         }
         let so_far = self.events.happen(self.transactions, self.db);
         let so_far = so_far.map_err(|error| rewrite_failure(error, self.transactions))?;
         if so_far > self.rewritten {
-            if let Some(outside) = &mut self.outside {
-                outside.rewritten(&self.events.rewritten()[self.rewritten..], self.db);
+            if let Some(background) = &mut self.background {
+                background.rewritten(&self.events.rewritten()[self.rewritten..], self.db);
             }
             self.rewritten = so_far;
             self.ahead.forget_targets();
@@ -247,8 +247,8 @@ impl<'a, W: Workload> Running<'a, W> {
     #[inline]
     fn update_on(&mut self, client: usize, left: u64) -> Result<(), ProfileError> {
         let mut done = 1;
-        if let Some(outside) = &mut self.outside {
-            outside.end_transaction(client, self.db);
+        if let Some(background) = &mut self.background {
+            background.end_transaction(client, self.db);
         } else {
             let quiet = self.events.quiet_until().min(self.gathers_at);
             let quiet = quiet.min(self.plan.transactions);
@@ -286,8 +286,8 @@ impl<'a, W: Workload> Running<'a, W> {
             End::Rollback => self.db.rollback(),
         };
         self.schedule.go_on();
-        if let Some(outside) = &mut self.outside {
-            outside.end_transaction(client, self.db);
+        if let Some(background) = &mut self.background {
+            background.end_transaction(client, self.db);
         }
         let told = std::mem::take(&mut self.untold) + 1;
         self.monitor.advance(told)

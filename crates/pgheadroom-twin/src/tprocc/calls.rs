@@ -18,7 +18,7 @@ use crate::tprocc::values::{
 };
 use crate::tprocc::{StretchSpec, TproccSpec};
 use crate::value::Value;
-use crate::workload::{Deed, End, Operation, Sets, Workload};
+use crate::workload::{CmdType, End, Operation, Sets, Workload};
 
 /// Orders whose lines a stock-level transaction reads.
 const RECENT: i64 = 20;
@@ -102,7 +102,7 @@ impl Workload for Calls {
 }
 
 fn read(table: TableId, key: i64) -> Operation {
-    Operation::find(table, 0, (key, key), Deed::Read)
+    Operation::find(table, 0, (key, key), CmdType::Read)
 }
 
 fn update(
@@ -110,7 +110,7 @@ fn update(
     key: i64,
     sets: impl IntoIterator<Item = (usize, Change<'static>)>,
 ) -> Operation {
-    Operation::find(table, 0, (key, key), Deed::Update(changes(sets)))
+    Operation::find(table, 0, (key, key), CmdType::Update(changes(sets)))
 }
 
 fn changes(sets: impl IntoIterator<Item = (usize, Change<'static>)>) -> Sets {
@@ -123,14 +123,14 @@ fn of_order(
     table: TableId,
     (w, d): (i64, i64),
     (first, last): (i64, i64),
-    deed: Deed,
+    cmd_type: CmdType,
 ) -> Operation {
     Operation::FindByPrefix {
         table,
         index: 0,
         low: vec![w, d, first],
         high: vec![w, d, last],
-        deed,
+        cmd_type,
     }
 }
 
@@ -195,7 +195,12 @@ fn found(of: i64, who: Who, orders: &mut Orders, operations: &mut Vec<Operation>
         Who::Name(name) => name,
     };
     let key = namesakes(of, name);
-    operations.push(Operation::find(CUSTOMER, BY_NAME, (key, key), Deed::Read));
+    operations.push(Operation::find(
+        CUSTOMER,
+        BY_NAME,
+        (key, key),
+        CmdType::Read,
+    ));
     orders.named(of, name)
 }
 
@@ -238,16 +243,22 @@ fn delivery(warehouse: i64, orders: &mut Orders, operations: &mut Vec<Operation>
         let of = district(warehouse, d);
         let oldest = orders.deliver(of);
         let next = oldest.map_or(orders.next(of), |oldest| oldest.number);
-        let head = Deed::Lock(LockTupleMode::Update, LockWaitPolicy::Skip);
+        let head = CmdType::Lock(LockTupleMode::Update, LockWaitPolicy::Skip);
         operations.push(of_order(NEW_ORDER, (warehouse, d), (0, next), head));
         let Some(oldest) = oldest else {
             continue;
         };
-        let of_it =
-            |table, deed| of_order(table, (warehouse, d), (oldest.number, oldest.number), deed);
-        let set = |column| Deed::Update(changes([(column, SET)]));
+        let of_it = |table, cmd_type| {
+            of_order(
+                table,
+                (warehouse, d),
+                (oldest.number, oldest.number),
+                cmd_type,
+            )
+        };
+        let set = |column| CmdType::Update(changes([(column, SET)]));
         operations.extend([
-            of_it(NEW_ORDER, Deed::Delete),
+            of_it(NEW_ORDER, CmdType::Delete),
             of_it(ORDER, set(O_CARRIER)),
             of_it(ORDER_LINE, set(OL_DELIVERED)),
         ]);
@@ -273,8 +284,8 @@ fn order_status(
     let number = orders.latest(who);
     operations.extend([
         read(CUSTOMER, who),
-        of_order(ORDER, (w, d), (number, number), Deed::Read),
-        of_order(ORDER_LINE, (w, d), (number, number), Deed::Read),
+        of_order(ORDER, (w, d), (number, number), CmdType::Read),
+        of_order(ORDER_LINE, (w, d), (number, number), CmdType::Read),
     ]);
 }
 
@@ -285,7 +296,7 @@ fn stock_level((w, d): (i64, i64), orders: &mut Orders, operations: &mut Vec<Ope
     let items = orders.recent_items(of).into_iter();
     operations.extend([
         read(DISTRICT, of),
-        of_order(ORDER_LINE, (w, d), recent, Deed::Read),
+        of_order(ORDER_LINE, (w, d), recent, CmdType::Read),
         Operation::ReadEach {
             table: STOCK,
             index: 0,

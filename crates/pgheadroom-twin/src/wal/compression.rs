@@ -117,7 +117,7 @@ impl Wal {
         let stored = Image::compressed(stored_bytes, image.hole_bytes > 0);
         let of_image = u64::from(plain.stored_bytes() - stored_bytes);
         let of_record = u64::from(plain.record_bytes() - stored.record_bytes());
-        let sum = &mut self.sums[owner][record.place()];
+        let sum = &mut self.sums[owner][record.index()];
         sum.wal_fpi_bytes -= of_image;
         sum.wal_bytes -= of_record;
         if image.in_update {

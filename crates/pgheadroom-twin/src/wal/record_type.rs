@@ -82,7 +82,7 @@ impl RecordType {
 
     /// Its place among sums by type.
     #[inline]
-    pub(super) const fn place(self) -> usize {
+    pub(super) const fn index(self) -> usize {
         match self {
             Self::HeapInsert => 0,
             Self::HeapInsertInit => 1,
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn places_are_those_of_the_types() {
         for place in 0..RecordType::PLACES {
-            assert_eq!(RecordType::at(place).place(), place);
+            assert_eq!(RecordType::at(place).index(), place);
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::executor::{Assignment, Change};
 use crate::pgbench::{Builtin, Generators};
 use crate::profile::PgbenchTables;
 use crate::value::Value;
-use crate::workload::{Deed, End, Operation, Workload};
+use crate::workload::{CmdType, End, Operation, Workload};
 
 /// A built-in script, run by some clients.
 #[derive(Debug, Clone)]
@@ -69,16 +69,16 @@ impl Workload for PgbenchWorkload {
         let drawn = self
             .builtin
             .draw(generator, self.scale, self.accounts_scale);
-        let by_key = |table, key, deed| Operation::find(table, 0, (key, key), deed);
+        let by_key = |table, key, cmd_type| Operation::find(table, 0, (key, key), cmd_type);
         let add = |column| {
             let change = Change::Add(drawn.delta);
-            Deed::Update(std::iter::once(Assignment { column, change }).collect())
+            CmdType::Update(std::iter::once(Assignment { column, change }).collect())
         };
         let tables = self.tables;
         if self.builtin != Builtin::SelectOnly {
             operations.push(by_key(tables.accounts, drawn.aid, add(2)));
         }
-        operations.push(by_key(tables.accounts, drawn.aid, Deed::Read));
+        operations.push(by_key(tables.accounts, drawn.aid, CmdType::Read));
         if self.builtin == Builtin::TpcbLike {
             operations.push(by_key(tables.tellers, drawn.tid, add(2)));
             operations.push(by_key(tables.branches, drawn.bid, add(1)));

@@ -19,7 +19,7 @@ use crate::row::{LoadRule, Numbers};
 use crate::value::{Value, ValueError};
 use crate::workload::living::{NO_ROW, OwnRows};
 use crate::workload::pick::{self, Past, draw, millionths};
-use crate::workload::{Access, Deed, End, Operation, Pick, Workload};
+use crate::workload::{Access, CmdType, End, Operation, Pick, Workload};
 
 /// What an update does to one column.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -211,7 +211,7 @@ impl ProfileOperation {
             .map(|(set, at_times)| set.draw(*at_times, client))
             .collect();
         let table = self.table;
-        let deed = match self.kind {
+        let cmd_type = match self.kind {
             KindName::Insert => {
                 return match self.new_rows(low, width, newest) {
                     Ok(rows) => Operation::Insert { table, rows },
@@ -229,17 +229,17 @@ impl ProfileOperation {
                     Err(reason) => Operation::Refused { table, reason },
                 };
             }
-            KindName::Update => Deed::Update(sets),
-            KindName::Delete => Deed::Delete,
-            KindName::Select => Deed::Read,
-            KindName::Lock => Deed::Lock(LockTupleMode::Update, LockWaitPolicy::Block),
+            KindName::Update => CmdType::Update(sets),
+            KindName::Delete => CmdType::Delete,
+            KindName::Select => CmdType::Read,
+            KindName::Lock => CmdType::Lock(LockTupleMode::Update, LockWaitPolicy::Block),
         };
         if let Some(head) = &self.head {
             return Operation::Head {
                 table,
                 head: Arc::clone(head),
                 limit: usize::try_from(width).expect("a few rows"),
-                deed,
+                cmd_type,
                 number: self.number,
             };
         }
@@ -248,7 +248,7 @@ impl ProfileOperation {
             by: self.by,
             low,
             high: low + width - 1,
-            deed,
+            cmd_type,
             number: self.number,
         }
     }

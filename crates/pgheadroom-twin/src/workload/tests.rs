@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use crate::profile::{Monitor, ProfileSpec, load};
-use crate::workload::{Deed, Operation, ProfileWorkload, Workload};
+use crate::workload::{CmdType, Operation, ProfileWorkload, Workload};
 
 /// A table of as many rows for each client, an insert and a delete of the oldest.
 fn profile(clients: u32, own_rows: i64, rows: (i64, i64), seed: u64) -> ProfileSpec {
@@ -77,7 +77,7 @@ proptest! {
                         prop_assert!(inserted.insert(key), "{key} twice");
                     }
                 }
-                Operation::Find { low: first, high, deed: Deed::Delete, .. } => {
+                Operation::Find { low: first, high, cmd_type: CmdType::Delete, .. } => {
                     prop_assert!((low..=low + more).contains(&(high - first + 1)));
                     let oldest = &mut next_oldest[client];
                     let mut beyond = places[client].iter().copied();

@@ -62,7 +62,7 @@ impl World {
 impl Table for World {
     fn fetch_for_uniqueness(&mut self, tid: Tid) -> UniqueFetch {
         if self.pinned != Some(tid.block) {
-            self.heap.visit(tid.block, &self.session);
+            self.heap.prune_opt(tid.block, &self.session);
         }
         self.state(tid)
     }
@@ -218,7 +218,7 @@ impl<'a> Player<'a> {
         let xid = self.world.session.current;
         for block in (0..self.world.heap.page_count()).map(BlockNumber) {
             let session = self.world.session;
-            self.world.heap.visit(block, &session);
+            self.world.heap.prune_opt(block, &session);
             self.world.pinned = Some(block);
             for (offset, row, bytes) in self.visible(block) {
                 if !matches(i64::from(row)) {

@@ -6,7 +6,7 @@
 
 use crate::autovacuum::{Autovacuum, Maintained};
 use crate::checkpointer::{CheckpointSettings, CheckpointTime, Checkpointer};
-use crate::clock::{Clock, Pace, Phase, place};
+use crate::clock::{Clock, Pace, Phase, phase};
 use crate::executor::Database;
 use crate::profile::settings::bytes_of;
 use crate::profile::{ProfileError, ProfileSpec};
@@ -43,7 +43,7 @@ pub struct Timing {
 
 /// The clock and what goes by it.
 #[derive(Debug)]
-pub(super) struct Outside {
+pub(super) struct BackgroundProcesses {
     clock: Clock,
     autovacuum: Option<Autovacuum>,
     checkpointer: Option<Checkpointer>,
@@ -59,7 +59,7 @@ pub(super) struct Due {
     looks: bool,
 }
 
-impl Outside {
+impl BackgroundProcesses {
     /// A run that begins now, after its tables were loaded.
     pub fn new(
         spec: &ProfileSpec,
@@ -69,15 +69,15 @@ impl Outside {
     ) -> Result<Self, ProfileError> {
         let clock = Clock::new(timing.pace, transactions, seed);
         let autovacuum = if spec.server.autovacuum && timing.drives_server {
-            Some(Autovacuum::new(spec, db, place(seed, Phase::Autovacuum))?)
+            Some(Autovacuum::new(spec, db, phase(seed, Phase::Autovacuum))?)
         } else {
             None
         };
         let settings = checkpoint_settings(spec, db)?;
         let has_checkpoints = settings.timeout_s.is_some() || settings.max_wal_bytes.is_some();
         let checkpointer = (has_checkpoints && timing.drives_server).then(|| {
-            let segment_frac = place(seed, Phase::WalSegment);
-            Checkpointer::new(settings, segment_frac, place(seed, Phase::Second))
+            let segment_frac = phase(seed, Phase::WalSegment);
+            Checkpointer::new(settings, segment_frac, phase(seed, Phase::Second))
         });
         Ok(Self {
             recorder: Recorder::new(clock.end_s(), timing.windows),

@@ -4,7 +4,7 @@ use crate::value::Value;
 
 /// A change to a row, with its values afterwards.
 #[derive(Debug, Clone)]
-pub(super) enum Noted {
+pub(super) enum ConcurrentChange {
     Insert(u32, Vec<Value>),
     Update(u32, Vec<Value>),
     Delete(u32),
@@ -12,14 +12,14 @@ pub(super) enum Noted {
 
 /// Changes since a copy began; those of the running transaction come after `committed`.
 #[derive(Debug, Default)]
-pub(super) struct Notes {
+pub(super) struct ConcurrentChanges {
     /// Those of transactions that have committed, in the order of their commits.
-    pub changes: Vec<Noted>,
+    pub changes: Vec<ConcurrentChange>,
 }
 
-impl Notes {
+impl ConcurrentChanges {
     /// A transaction that has noted these changes ends.
-    pub fn end_transaction(&mut self, noted: &mut Vec<Noted>, is_commit: bool) {
+    pub fn end_transaction(&mut self, noted: &mut Vec<ConcurrentChange>, is_commit: bool) {
         if is_commit {
             self.changes.append(noted);
         } else {
