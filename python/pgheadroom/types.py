@@ -14,7 +14,7 @@ from typing import Annotated
 
 from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError
-from pgheadroom.forms import Expected, Stored
+from pgheadroom.forms import Expected, Stored, between
 
 _VERSION = re.compile(r"(?<![\d.])(\d{2,})(?:\.(\d+))?(?:((?:alpha|beta|rc)\d+|devel)|\b)")
 
@@ -78,6 +78,13 @@ def _version(text: str) -> PgVersion:
 
 Version = Annotated[PgVersion, Stored(str, _version, str)]
 """A version that is a part of a file, as text."""
+
+NUMBER_MAX = 2.0**64
+"""No counter of PostgreSQL's goes further."""
+
+AnyCount = Annotated[float, between(0, NUMBER_MAX)]
+ByteCount = Annotated[float, between(0, 2**31)]
+"""Of something that lies on a page, or of a value: a gigabyte is the most."""
 
 Span = tuple[float, float]
 """From and to when something may have happened: two moments, or two shares of a run."""

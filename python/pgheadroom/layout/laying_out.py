@@ -171,14 +171,14 @@ def _of_live(found: LiveTable) -> tuple[TableLayout, Mapping[str, str]]:
 def _measured(found: LiveTable) -> MeasuredRows | None:
     """What the table's rows and pages say, beside what is computed; None where nothing does."""
     sample = found.sample
-    if sample is not None:
+    if sample is not None and sample.rows and sample.pages:
         return MeasuredRows(
-            tuple_bytes=dict(sample["tuple_bytes"]),
-            page_bytes=sample.get("page_bytes_mean"),
-            rows=sample["rows"],
-            pages=sample["pages"],
-            rows_per_page=round(sample["rows"] / sample["pages"], 2),
-            evidence=sample["tuple_bytes"]["evidence"],
+            tuple_bytes=sample.tuple_bytes,
+            page_bytes=sample.page_bytes_mean,
+            rows=int(sample.rows),
+            pages=int(sample.pages),
+            rows_per_page=round(sample.rows / sample.pages, 2),
+            evidence=sample.tuple_bytes.evidence or "sampled",
         )
     if not found.rows or not found.pages:
         return None

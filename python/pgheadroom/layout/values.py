@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, field
-from typing import Any
 
 from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import Filed, in_file
 from pgheadroom.sources.columns import ColumnAccess
+from pgheadroom.sources.sampled import TupleBytes
 from pgheadroom.tabular import Row, Tabular
 
 
@@ -80,7 +80,7 @@ class MeasuredRows:
     and `pages` are those of the sample, else of the table.
     """
 
-    tuple_bytes: Mapping[str, Any] | None
+    tuple_bytes: TupleBytes | None
     page_bytes: float | None
     rows: int
     pages: int

@@ -13,18 +13,17 @@ from dataclasses import field
 from typing import Annotated, Literal
 
 from pgheadroom.forms import Expected, Kept, between, in_file, kept
+from pgheadroom.sources.sampled import ObservedSample
+from pgheadroom.types import NUMBER_MAX, AnyCount, ByteCount
 
 _OID_MAX = 2**32 - 1
 SECONDS_MAX = 1e9  # thirty years
 _PAGES_MAX = 2**32  # MaxBlockNumber and one
-_NUMBER_MAX = 2.0**64  # no counter of PostgreSQL's goes further
 
 Whole = Annotated[int, between(0, 2**63 - 1)]
 Oid = Annotated[int, between(0, _OID_MAX)]
 Pages = Annotated[int, between(0, _PAGES_MAX)]
 Frac = Annotated[float, between(0, 1)]
-AnyCount = Annotated[float, between(0, _NUMBER_MAX)]
-ByteCount = Annotated[float, between(0, 2**31)]
 Seconds = Annotated[float, between(0, SECONDS_MAX)]
 Counts = Mapping[str, AnyCount | None]
 Texts = tuple[str, ...]
@@ -119,7 +118,7 @@ class ObservedColumn(Kept):
     null_frac: Frac | None = None
     null_frac_evidence: str | None = None
     avg_width: AnyCount | None = field(default=None, metadata=UNLESS_NONE)
-    n_distinct: Annotated[float, between(-1, _NUMBER_MAX)] | None = field(
+    n_distinct: Annotated[float, between(-1, NUMBER_MAX)] | None = field(
         default=None, metadata=_WITH_STATISTICS
     )
     correlation: float | None = field(default=None, metadata=_WITH_STATISTICS)
@@ -231,29 +230,6 @@ class ObservedUpdates(Kept):
         default=None, metadata=in_file(only=lambda it: it.fills is not None)
     )
     assumed: Texts | None = None
-
-
-@kept
-class TupleBytes(Kept):
-    """Lengths of rows' versions."""
-
-    mean: ByteCount
-    deviation: ByteCount
-    evidence: str | None = None
-
-
-@kept
-class ObservedSample(Kept):
-    """What a sample of pages shows; `ages` are rows by age: [k, rows, bytes], from 2^k xids on."""
-
-    tuple_bytes: TupleBytes
-    pages: AnyCount | None = None
-    rows: AnyCount | None = None
-    page_bytes_mean: ByteCount | None = None
-    recent_rows: AnyCount | None = None
-    drawn_percent: Annotated[float, between(0, 100)] | None = None
-    since_xids: Annotated[int, between(0, 2**32)] | None = None
-    ages: tuple[tuple[Annotated[int, between(0, 64)], AnyCount, AnyCount], ...] | None = None
 
 
 @kept

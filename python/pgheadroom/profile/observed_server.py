@@ -14,7 +14,6 @@ from pgheadroom.forms import Kept, between, kept
 from pgheadroom.profile.observed import (
     SECONDS_MAX,
     UNLESS_NONE,
-    AnyCount,
     Counts,
     Frac,
     Oid,
@@ -23,6 +22,7 @@ from pgheadroom.profile.observed import (
     WalCount,
     Whole,
 )
+from pgheadroom.types import AnyCount
 
 
 @kept

@@ -128,11 +128,9 @@ def _measured(measured: MeasuredRows | None) -> str:
     said += f"{measured.rows_per_page:g} a page"
     if lengths is None:
         return f"; {said} ({measured.evidence})"
-    found = f", {lengths['mean']:g} {lengths['evidence']} "
-    if "p50" in lengths:
-        found += (
-            f"(5 % have at most {lengths['p05']}, half {lengths['p50']}, 95 % {lengths['p95']}; "
-        )
+    found = f", {lengths.mean:g} {lengths.evidence} "
+    if lengths.p50 is not None:
+        found += f"(5 % have at most {lengths.p05}, half {lengths.p50}, 95 % {lengths.p95}; "
     else:
         found += "("
     return f"{found}{said} as they lie now)"

@@ -7,13 +7,12 @@ most 1,000 pages a table, in the words of `observe` (`observing.py`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom.dataclass import dataclass
 from pgheadroom.sources.observing import ObservationRequest, ask_with_samples
 from pgheadroom.sources.recording import AnswerRow, Recording
-from pgheadroom.sources.sampled import sample_summary
+from pgheadroom.sources.sampled import ObservedSample, sample_summary
 
 if TYPE_CHECKING:
     import psycopg
@@ -61,7 +60,7 @@ class LiveTable:
     fillfactor: int
     columns: tuple[LiveColumn, ...]
     indexes: tuple[tuple[str, tuple[str | None, ...]], ...]
-    sample: Mapping[str, Any] | None
+    sample: ObservedSample | None
     dropped_columns: int = 0
     added_columns: tuple[str, ...] = ()
 
