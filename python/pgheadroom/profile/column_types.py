@@ -154,9 +154,7 @@ _BY_METHOD: Mapping[str, frozenset[str]] = {
     "btree": frozenset(name for name, form in FORMS.items() if form.btree),
     "brin": frozenset(name for name, form in FORMS.items() if form.brin),
     "hash": frozenset(FORMS) - _WITHOUT_HASH,
-    "gin": frozenset(
-        {"jsonb", "tsvector", "hstore", *(name for name in FORMS if name.endswith("[]"))}
-    ),
+    "gin": _GIN,
     "gist": frozenset({"point", "tsvector", "hstore", "ltree", *RANGES}),
     "spgist": _SPGIST,
 }
