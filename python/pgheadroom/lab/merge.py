@@ -211,5 +211,5 @@ def _same_draws(blocks: Sequence[_Block]) -> list[str]:
         f"{repeated} of {len(blocks)} merged blocks draw the same random numbers as another one "
         "(equal seed and repetition): their times are of runs of their own, but counters that "
         "follow from the draws only repeat, and their intervals are narrower than they should be; "
-        "records with different --seed are free of this."
+        "records of different seeds are free of this."
     ]
