@@ -123,6 +123,9 @@ def test_a_prediction_loads_no_experiment(tmp_path: Path) -> None:
     # Its core alone: pydantic and what it made of the profile's declaration took half of the start.
     assert "pydantic_core" in loaded
     assert "pydantic" not in loaded
+    # Nor how experiments look, nor the bar of progress, which only a terminal shows.
+    shown = ("lab.presented", "lab.presentation", "lab.answer", "report.experiment.tables")
+    assert loaded.isdisjoint((*map("pgheadroom.{}".format, shown), "rich.progress"))
 
 
 def test_a_check_of_a_migration_loads_no_observing(tmp_path: Path) -> None:
@@ -130,6 +133,7 @@ def test_a_check_of_a_migration_loads_no_observing(tmp_path: Path) -> None:
     (tmp_path / "migration.sql").write_text("CREATE TABLE apart (id int);", encoding="utf-8")
     profile = Path(__file__).parent / "observed" / "ledger.json"
     loaded = _loaded("check", str(tmp_path / "migration.sql"), "--profile", str(profile), says="")
+    assert "pydantic" not in loaded
     assert "pgheadroom.migration" in loaded
     making = ("build", "live", "ages", "classes", "columns", "sample", "tables")
     assert loaded.isdisjoint(

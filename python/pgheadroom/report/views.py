@@ -1,7 +1,8 @@
 """
 A result as words, tables and charts: an experiment's by its presentation, a proof's by its view.
 
-The last module before the writers. `charts` imports the chart library; `tables` does not.
+The last module before the writers. What shows one kind of result is loaded with the first of it:
+`charts` imports the chart library, a proof knows the twin, an experiment how all others look.
 """
 
 from __future__ import annotations
@@ -9,12 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pgheadroom.lab.presented import presented
 from pgheadroom.lab.result import ExperimentResult
 from pgheadroom.report import text
-from pgheadroom.report.experiment import heading as experiment_heading
-from pgheadroom.report.experiment import surroundings
-from pgheadroom.report.experiment import tables as experiment_tables
 from pgheadroom.report.table import Table
 
 if TYPE_CHECKING:
@@ -36,8 +33,10 @@ def heading(result: Result, *, command: str | None = None) -> Heading:
         command: What repeats it, where the result does not say it.
     """
     if isinstance(result, ExperimentResult):
+        from pgheadroom.report.experiment import heading as experiment_heading  # noqa: PLC0415
+
         return experiment_heading.of(result)
-    from pgheadroom.report.proof import heading as proof_heading  # noqa: PLC0415 - see `tables`
+    from pgheadroom.report.proof import heading as proof_heading  # noqa: PLC0415
 
     return proof_heading.of(result, command)
 
@@ -52,10 +51,13 @@ def tables(result: Result, *, brief: bool = False) -> list[Table]:
             terminal.
     """
     if not isinstance(result, ExperimentResult):
-        # It knows the twin, which is slow to import.
         from pgheadroom.report.proof import tables as proof_tables  # noqa: PLC0415
 
         return proof_tables.tables(result, brief=brief)
+    from pgheadroom.lab.presented import presented  # noqa: PLC0415
+    from pgheadroom.report.experiment import surroundings  # noqa: PLC0415
+    from pgheadroom.report.experiment import tables as experiment_tables  # noqa: PLC0415
+
     own = experiment_tables.tables(result, presented(result).tables)
     found = own + surroundings.surrounding(result)
     return [table for table in found if not brief or table.section not in ("method", "place")]
@@ -70,10 +72,11 @@ def charts(result: Result, series: Sequence[SecondsSeries] = ()) -> list[Chart]:
         series: The series files of the same record, in any order; may be empty.
     """
     if isinstance(result, ExperimentResult):
-        from pgheadroom.report.experiment import figures  # noqa: PLC0415 - slow to import
+        from pgheadroom.lab.presented import presented  # noqa: PLC0415
+        from pgheadroom.report.experiment import figures  # noqa: PLC0415
 
         return figures.charts(result, presented(result), series)
-    from pgheadroom.report.proof import figures as proof_figures  # noqa: PLC0415 - slow to import
+    from pgheadroom.report.proof import figures as proof_figures  # noqa: PLC0415
 
     return proof_figures.all_charts(result)
 
