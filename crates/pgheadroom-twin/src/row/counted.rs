@@ -21,8 +21,6 @@
 //! The order of the numbers is the order of the types' B-tree operators. The same in SQL is in
 //! `python/pgheadroom/play/type_values.py`.
 
-use super::load_rule::microseconds;
-
 /// A line of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counted {
@@ -232,6 +230,15 @@ impl Counted {
     pub const fn has_equal_image(self) -> bool {
         !matches!(self, Self::Interval | Self::Range(_))
     }
+}
+
+/// So many seconds after 2000-01-01.
+///
+/// Source: `interval_mul`, src/backend/utils/adt/timestamp.c (REL_18_STABLE), which multiplies
+/// in floating point.
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
+pub(super) fn microseconds(seconds: i64) -> i64 {
+    (1_000_000.0 * seconds as f64).round_ties_even() as i64
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@
 
 use pgheadroom_layout::ColumnType;
 
+use crate::row::counted::microseconds;
 use crate::row::hash::hashint8extended;
 use crate::row::kind::Kind;
 use crate::text::Text;
@@ -183,15 +184,6 @@ impl LoadRule {
         let more = hash.rem_euclid(i64::from(max - min) + 1);
         Some(min + u32::try_from(more).expect("a width below 1 GB"))
     }
-}
-
-/// So many seconds after 2000-01-01.
-///
-/// Source: `interval_mul`, src/backend/utils/adt/timestamp.c (REL_18_STABLE), which multiplies
-/// in floating point.
-#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
-pub(super) fn microseconds(seconds: i64) -> i64 {
-    (1_000_000.0 * seconds as f64).round_ties_even() as i64
 }
 
 #[cfg(test)]
