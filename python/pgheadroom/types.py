@@ -10,11 +10,12 @@ import functools
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
 from typing import Annotated
 
 from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError
-from pgheadroom.forms import Expected, Stored, between
+from pgheadroom.forms import Expected, Kept, Stored, between, in_file, kept
 
 _VERSION = re.compile(r"(?<![\d.])(\d{2,})(?:\.(\d+))?(?:((?:alpha|beta|rc)\d+|devel)|\b)")
 
@@ -187,3 +188,29 @@ class Interval:
         if self.low > other.high:
             return self.low - other.high
         return self.high - other.low if self.high < other.low else 0.0
+
+
+@kept
+class TupleBytes(Kept):
+    """Lengths of rows' versions; percentiles where the query drew them."""
+
+    mean: ByteCount
+    deviation: ByteCount
+    evidence: str | None = None
+    p05: ByteCount | None = field(default=None, metadata=in_file(unless_none=True))
+    p50: ByteCount | None = field(default=None, metadata=in_file(unless_none=True))
+    p95: ByteCount | None = field(default=None, metadata=in_file(unless_none=True))
+
+
+@kept
+class ObservedSample(Kept):
+    """What a sample of pages shows; `ages` are rows by age: [k, rows, bytes], from 2^k xids on."""
+
+    tuple_bytes: TupleBytes
+    pages: AnyCount | None = None
+    rows: AnyCount | None = None
+    page_bytes_mean: ByteCount | None = None
+    recent_rows: AnyCount | None = None
+    drawn_percent: Annotated[float, between(0, 100)] | None = None
+    since_xids: Annotated[int, between(0, 2**32)] | None = None
+    ages: tuple[tuple[Annotated[int, between(0, 64)], AnyCount, AnyCount], ...] | None = None

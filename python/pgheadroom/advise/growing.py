@@ -17,7 +17,7 @@ from pgheadroom.advise.room import growth_of
 from pgheadroom.advise.updates import updates_of
 from pgheadroom.dataclass import dataclass
 from pgheadroom.profile.tables import TableProfile
-from pgheadroom.sources.sampled import ObservedSample
+from pgheadroom.types import ObservedSample
 
 _SIGMAS = 3.0
 _CLASS_ROWS_MIN = 5  # fewer rows of an age say nothing; arbitrary

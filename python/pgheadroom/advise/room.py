@@ -16,7 +16,7 @@ from pgheadroom.dataclass import dataclass
 from pgheadroom.profile import TableProfile
 from pgheadroom.profile.observed import ObservedTable
 from pgheadroom.profile.observed_server import ObservedServer
-from pgheadroom.sources.sampled import ObservedSample
+from pgheadroom.types import ObservedSample
 from pgheadroom.units import PAGE_BYTES
 
 ReasonKind = Literal["never_reserved", "too_wide", "horizon", "statement", "filled", "drawn_down"]

@@ -10,8 +10,8 @@ from dataclasses import asdict, field
 from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import Filed, in_file
 from pgheadroom.sources.columns import ColumnAccess
-from pgheadroom.sources.sampled import TupleBytes
 from pgheadroom.tabular import Row, Tabular
+from pgheadroom.types import TupleBytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

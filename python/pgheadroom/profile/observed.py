@@ -13,8 +13,7 @@ from dataclasses import field
 from typing import Annotated, Literal
 
 from pgheadroom.forms import Expected, Kept, between, in_file, kept
-from pgheadroom.sources.sampled import ObservedSample
-from pgheadroom.types import NUMBER_MAX, AnyCount, ByteCount
+from pgheadroom.types import NUMBER_MAX, AnyCount, ByteCount, ObservedSample
 
 _OID_MAX = 2**32 - 1
 SECONDS_MAX = 1e9  # thirty years

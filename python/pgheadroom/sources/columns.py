@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from pgheadroom.dataclass import dataclass
 from pgheadroom.sources.observing import ObservationRequest, ask_with_samples
 from pgheadroom.sources.recording import AnswerRow, Recording
-from pgheadroom.sources.sampled import ObservedSample, sample_summary
+from pgheadroom.sources.sampled import sample_summary
+from pgheadroom.types import ObservedSample
 
 if TYPE_CHECKING:
     import psycopg

@@ -4,41 +4,14 @@ What a sample of a table's rows says: a row of the query `sample` under the name
 
 from __future__ import annotations
 
-from dataclasses import field
-from typing import Annotated, Any
+from typing import Any
 
-from pgheadroom.forms import Kept, between, in_file, kept, read
+from pgheadroom.forms import read
 from pgheadroom.sources.recording import AnswerRow
-from pgheadroom.types import AnyCount, ByteCount
+from pgheadroom.types import ObservedSample
 
 PERCENTILES = ("p05", "p25", "p50", "p75", "p95")
 """Of row lengths; the query draws the same ones."""
-
-
-@kept
-class TupleBytes(Kept):
-    """Lengths of rows' versions; percentiles where the query drew them."""
-
-    mean: ByteCount
-    deviation: ByteCount
-    evidence: str | None = None
-    p05: ByteCount | None = field(default=None, metadata=in_file(unless_none=True))
-    p50: ByteCount | None = field(default=None, metadata=in_file(unless_none=True))
-    p95: ByteCount | None = field(default=None, metadata=in_file(unless_none=True))
-
-
-@kept
-class ObservedSample(Kept):
-    """What a sample of pages shows; `ages` are rows by age: [k, rows, bytes], from 2^k xids on."""
-
-    tuple_bytes: TupleBytes
-    pages: AnyCount | None = None
-    rows: AnyCount | None = None
-    page_bytes_mean: ByteCount | None = None
-    recent_rows: AnyCount | None = None
-    drawn_percent: Annotated[float, between(0, 100)] | None = None
-    since_xids: Annotated[int, between(0, 2**32)] | None = None
-    ages: tuple[tuple[Annotated[int, between(0, 64)], AnyCount, AnyCount], ...] | None = None
 
 
 def sample_summary(sample: AnswerRow | None) -> ObservedSample | None:
