@@ -7,6 +7,8 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Tests start hundreds of processes, each of which would compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 # Inside the environment, so that they go with it.
 STAMPS := $(VENV)/.stamps
 # What tests run on: the released build's core where there is one, or where another goal of this
@@ -107,7 +109,7 @@ fuzz-inputs: setup ## Damaged files through the real commands, whole (some minut
 	PYTHONPATH=tools $(BIN)/python tools/fuzz_inputs.py --seed $(or $(SEED),1) --count $(or $(COUNT),40)
 
 fuzz-twin: ## Random whole profiles through the twin, none a panic; SEED=1 COUNT=20000
-	SEED=$(or $(SEED),1) PROFILES=$(or $(COUNT),20000) cargo test --profile checked --locked --package pgheadroom-twin --test random_profiles no_profile_panics
+	SEED=$(or $(SEED),1) PROFILES=$(or $(COUNT),20000) cargo test --profile checked --locked --package pgheadroom-twin --test twin no_profile_panics
 
 fuzz-profiles: ## Profiles by libFuzzer, led by coverage, none a panic; FOR=300 (seconds)
 	fuzz/run profiles $(or $(FOR),300)

@@ -2,7 +2,7 @@
 Record what servers do to B-tree indexes: `python tools/record_btree_golden.py [18 16 15]`.
 
 With `--random SEED --count N --to FOLDER` plays random scenarios instead; the twin is compared by
-`PGHEADROOM_BTREE_GOLDEN=FOLDER cargo test --release --test golden_btree_recorded -- --ignored`.
+`PGHEADROOM_BTREE_GOLDEN=FOLDER cargo test --release --test twin -- --ignored`.
 
 Plays the scenarios of `btree_scenarios.py` on a throw-away server of each version and writes
 `golden/expected/<version>/btree-<name>.json`: after each step the index's pages and its WAL

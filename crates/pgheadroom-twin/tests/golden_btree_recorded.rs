@@ -13,10 +13,8 @@ use pgheadroom_layout::BlockNumber;
 use pgheadroom_twin::Tid;
 use pgheadroom_twin::btree::{BtreePage, PageState, check};
 
-mod btree_player;
-mod json;
-use btree_player::Player;
-use json::Json;
+use crate::btree_player::Player;
+use crate::json::Json;
 
 fn tid_text(tid: Tid) -> String {
     let (block, offset) = (tid.block, tid.offset);

@@ -4,8 +4,7 @@
 //! buffers larger than the data, jit and parallel workers off;
 //! pg_waldump between two positions; 15.18, 16.14, 17.11, 18.4 and 18.6.
 
-#[path = "common/table.rs"]
-mod table;
+use crate::common::table;
 
 use pgheadroom_twin::btree::RecordKind;
 use pgheadroom_twin::executor::{Assignment, Change};

@@ -3,7 +3,7 @@
 //! Origin: `golden/pgbench`, written by `tools/record_pgbench_golden.py`, which runs pgbench 15, 16
 //! and 18 with scripts that insert what they drew: each has to draw the same.
 
-mod common;
+use crate::common;
 
 use pgheadroom_twin::pgbench::{Builtin, Generators, hash_fnv1a, hash_murmur2, permute};
 

@@ -5,8 +5,7 @@
 //! a third of the rows and VACUUM after each. 18.4 has checksums, 15.18 has none, both
 //! `full_page_writes` off.
 
-#[path = "common/table.rs"]
-mod table;
+use crate::common::table;
 
 use pgheadroom_layout::{HeapFillfactor, PgVersion};
 use pgheadroom_twin::btree::RecordKind;

@@ -4,7 +4,7 @@
 //! Origin: `golden/expected/*/run-*.json`, written by `tools/record_run_golden.py` on 15.18, 16.14
 //! and 18.4: 20000 transactions with `--random-seed`, index scans only.
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 

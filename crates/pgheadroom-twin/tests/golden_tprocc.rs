@@ -4,7 +4,7 @@
 //! Origin: `golden/expected/*/tprocc.json`, written by `tools/record_tprocc_golden.py` on 16.14 and
 //! 18.4.
 
-mod common;
+use crate::common;
 
 use pgheadroom_twin::profile::{Monitor, ProfileError};
 use pgheadroom_twin::tprocc::{TproccSpec, play};

@@ -1,7 +1,6 @@
 //! A rewrite beside clients: what they changed meanwhile is caught up, and pruned on the way.
 
-#[path = "common/table.rs"]
-mod fixture;
+use crate::common::table as fixture;
 
 use fixture::{ABALANCE, Shape, add};
 

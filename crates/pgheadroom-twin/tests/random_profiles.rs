@@ -3,8 +3,7 @@
 //! Every choice is taken from a list of numbers, so that a failing profile shrinks with them.
 //! `make fuzz-twin COUNT=20000 SEED=2` plays others, and more of them, than `make test` does.
 
-#[path = "common/random_profile.rs"]
-mod random_profile;
+use crate::common::random_profile;
 
 use pgheadroom_twin::profile::{Monitor, ProfileError, ProfileSpec};
 use pgheadroom_twin::run::{Conditions, play};

@@ -1,7 +1,6 @@
 //! Sessions side by side: what each sees, who waits for whom, and what follows.
 
-#[path = "common/table.rs"]
-mod fixture;
+use crate::common::table as fixture;
 
 use std::cell::RefCell;
 

@@ -1,5 +1,8 @@
 //! Reading golden files: just enough JSON for tables of whole numbers.
 
+pub mod random_profile;
+pub mod table;
+
 use std::path::PathBuf;
 
 /// Text of a golden file in a folder of `golden`.
