@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pgheadroom.errors import LabError, MeasurementInvalid
+from pgheadroom.play.ended import Ended
 from pgheadroom.play.events import place_events, read_events
 from pgheadroom.play.load import create_index
 from pgheadroom.play.measured import measured
@@ -325,10 +326,10 @@ def test_events_are_placed_among_the_transactions(tmp_path: Path) -> None:
     )
     began_at = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
     ended = [began_at + n for n in (0.5, 1.0, 1.6, 2.5)]
-    checkpoint, analyze = place_events(read_events(log, 0, began_at), ended, began_at)
+    checkpoint, analyze = place_events(read_events(log, 0, began_at), Ended(ended), began_at)
     assert (checkpoint.t_s, checkpoint.at_frac, checkpoint.elapsed_s) == (2.0, 0.75, 0.0)
     assert (analyze.elapsed_s, analyze.began_frac, analyze.at_frac) == (1.5, 0.5, 1.0)
-    assert place_events((checkpoint,), (), began_at) == (checkpoint,)
+    assert place_events((checkpoint,), Ended(()), began_at) == (checkpoint,)
 
 
 def test_transactions_say_when_they_ended() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pgheadroom.play.ended import Ended
 from pgheadroom.play.workers import Hold, holds_in, place_holds
 
 # Of 18.4's log at debug3, catalogues left out: a worker that analyzes one table, vacuums and
@@ -63,7 +64,7 @@ def test_a_worker_that_goes_on() -> None:
     """What is held when the log ends is held to the end of the run."""
     (_, _, last) = holds_in(LINES[:11], BEGAN_AT, "profile")
     assert last.ended[0] == last.ended[1] == float("inf")
-    (placed,) = place_holds([last], [BEGAN_AT + n / 10 for n in range(1, 11)], BEGAN_AT)
+    (placed,) = place_holds([last], Ended([BEGAN_AT + n / 10 for n in range(1, 11)]), BEGAN_AT)
     assert placed == Hold(began=(0.7, 0.7), ended=(1.0, 1.0))
 
 
@@ -75,8 +76,10 @@ def test_holds_among_the_transactions() -> None:
         Hold(began=(1.5, 2.5), ended=(3.5, 3.6)),
         Hold(began=(4.1, 4.2), ended=(5.0, 5.0)),
     ]
-    assert place_holds(holds, ended, BEGAN_AT) == (Hold(began=(0.25, 0.5), ended=(0.75, 0.75)),)
-    assert place_holds(holds, [], BEGAN_AT) == ()
+    assert place_holds(holds, Ended(ended), BEGAN_AT) == (
+        Hold(began=(0.25, 0.5), ended=(0.75, 0.75)),
+    )
+    assert place_holds(holds, Ended([]), BEGAN_AT) == ()
 
 
 def test_other_lines_say_nothing() -> None:

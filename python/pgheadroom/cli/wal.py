@@ -149,7 +149,7 @@ def stats(
         raise WalIncomplete(
             f"{first.from_lsn} to {first.to_lsn} was not read ({first.path}: {first.why}){more}: "
             "the sums hold what is before and behind; give the files that are missing, or "
-            "--allow-gaps",
+            "whole ones, or --allow-gaps",
             lsn=first.from_lsn,
             path=first.path,
         )

@@ -5,13 +5,13 @@ What the server did by itself inside the window, out of its log: checkpoints and
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pgheadroom.dataclass import dataclass
+from pgheadroom.play.ended import Ended, lines_from
 
 _LINE = re.compile(
     r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}) UTC \[\d+\] LOG:  "
@@ -50,11 +50,8 @@ def read_events(log: Path, start_bytes: int, began_at: float) -> tuple[Event, ..
         start_bytes: Where the window begins in it.
         began_at: When the clients started, in epoch seconds.
     """
-    with log.open("rb") as file:
-        file.seek(start_bytes)
-        lines = file.read().decode(errors="replace").splitlines()
     events: list[Event] = []
-    for line in lines:
+    for line in lines_from(log, start_bytes):
         match = _LINE.match(line)
         if match is None:
             # An autovacuum's own lines, the last of which tells how long it took.
@@ -70,23 +67,20 @@ def read_events(log: Path, start_bytes: int, began_at: float) -> tuple[Event, ..
     return tuple(events)
 
 
-def place_events(
-    events: Sequence[Event], ended_at: Sequence[float], began_at: float
-) -> tuple[Event, ...]:
+def place_events(events: Sequence[Event], ended: Ended, began_at: float) -> tuple[Event, ...]:
     """
     Say of each event how many of the clients' transactions had ended by then.
 
     Args:
         events: What the log tells.
-        ended_at: When the transactions ended, in epoch seconds: all of them, as pgbench says.
+        ended: When the transactions ended: all of them, as pgbench says.
         began_at: When the clients started, in epoch seconds.
     """
-    ended = sorted(ended_at)
     if not ended:
         return tuple(events)
 
     def share(t_s: float) -> float:
-        return bisect_right(ended, began_at + t_s) / len(ended)
+        return ended.share(began_at + t_s)
 
     return tuple(
         replace(event, began_frac=share(event.t_s - event.elapsed_s), at_frac=share(event.t_s))

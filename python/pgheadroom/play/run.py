@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from pgheadroom.errors import InputError, LabError, MeasurementInvalid
 from pgheadroom.outcome import Outcome, mid
 from pgheadroom.play.course import ClientsCourse, course
 from pgheadroom.play.deadlocks import Deadlocks
+from pgheadroom.play.ended import Ended
 from pgheadroom.play.events import Event, place_events, read_events
 from pgheadroom.play.load import load
 from pgheadroom.play.measured import (
@@ -151,7 +152,7 @@ class _Play:
         self.names = profile.table_names
         self.standing: Standing | None = None
         self.course: ClientsCourse = ()
-        self.ended_at: Sequence[float] = ()
+        self.ended: Ended | None = None
 
     def run(self, assumed: Assumed, *, with_places: bool) -> Played:
         self.say("load")
@@ -194,6 +195,7 @@ class _Play:
             table_of = {**relations.table_of, **rewritten.table_of}
             wal = wal_source.read(start.lsn, end.lsn, table_of)
             places = read_places(forks) if with_places else None
+        ended = self.ended or Ended(wal.ended_at)
         counted = end.wal_records - start.wal_records
         result = measured(before, after, sizes, wal)
         # An autovacuum worker counts what it has written when it ends, which may be later.
@@ -209,8 +211,8 @@ class _Play:
             duration_s=duration_s,
             transactions=transactions,
             plans=plans,
-            events=place_events(events, self.ended_at or wal.ended_at, began_at),
-            holds=place_holds(holds, self.ended_at or wal.ended_at, began_at),
+            events=place_events(events, ended, began_at),
+            holds=place_holds(holds, ended, began_at),
             snapshots=snapshots,
             checks={
                 "pg_stat_wal_records": counted,
@@ -343,7 +345,7 @@ class _Play:
             self.standing = standing(log, run.clients)
             self.course = course(log, run.clients)
             # The server's own log has no record of a transaction that found no row.
-            self.ended_at = [*log.ends_s.tolist(), *log.failed_ends_s.tolist()]
+            self.ended = Ended.of(log.ends_s, log.failed_ends_s)
         return report, holder.held, duration_s
 
     def _arguments(self, folder: Path) -> list[str]:

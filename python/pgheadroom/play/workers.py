@@ -20,13 +20,13 @@ from __future__ import annotations
 
 import math
 import re
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pgheadroom.dataclass import dataclass
+from pgheadroom.play.ended import Ended, lines_from
 from pgheadroom.types import Span
 
 LEVEL = "debug3"
@@ -118,9 +118,7 @@ def read_holds(log: Path, start_bytes: int, began_at: float, database: str) -> t
         began_at: When the clients started, in epoch seconds.
         database: The database under test.
     """
-    with log.open("rb") as file:
-        file.seek(start_bytes)
-        return holds_in(file.read().decode(errors="replace").splitlines(), began_at, database)
+    return holds_in(lines_from(log, start_bytes), began_at, database)
 
 
 def holds_in(lines: Iterable[str], began_at: float, database: str) -> tuple[Hold, ...]:
@@ -145,9 +143,7 @@ def holds_in(lines: Iterable[str], began_at: float, database: str) -> tuple[Hold
     return tuple(sorted(found, key=lambda hold: (hold.began, hold.ended)))
 
 
-def place_holds(
-    holds: Sequence[Hold], ended_at: Sequence[float], began_at: float
-) -> tuple[Hold, ...]:
+def place_holds(holds: Sequence[Hold], ended: Ended, began_at: float) -> tuple[Hold, ...]:
     """
     Say of each hold how many of the clients' transactions had ended by then, as a share of them.
 
@@ -155,13 +151,12 @@ def place_holds(
 
     Args:
         holds: In seconds since the clients started.
-        ended_at: When the transactions ended, in epoch seconds: all of them, as pgbench says.
+        ended: When the transactions ended: all of them, as pgbench says.
         began_at: When the clients started, in epoch seconds.
     """
-    ended = sorted(ended_at)
 
     def shares(times_s: Span) -> Span:
-        low, high = (bisect_right(ended, began_at + time_s) / len(ended) for time_s in times_s)
+        low, high = (ended.share(began_at + time_s) for time_s in times_s)
         return low, high
 
     placed = (Hold(began=shares(hold.began), ended=shares(hold.ended)) for hold in holds if ended)

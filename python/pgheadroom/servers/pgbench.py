@@ -11,7 +11,7 @@ import re
 from array import array
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import LabError, MeasurementInvalid
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     FloatArray = NDArray[np.float64]
-    IntArray = NDArray[np.int64]
+    IntArray = NDArray[np.integer[Any]]
 
 _STATEMENT = re.compile(r"^\s+(\d+\.\d+)\s+(?:(\d+)\s+)?(\S.*)$")
 _TRANSACTIONS = re.compile(r"number of transactions actually processed: (\d+)")
@@ -135,7 +135,7 @@ def read_logs(paths: Iterable[Path]) -> TransactionLog:
     """
     import numpy as np  # noqa: PLC0415 - slow to import; only a run needs it
 
-    ends, latencies, scripts, clients = array("d"), array("d"), array("q"), array("q")
+    ends, latencies, scripts, clients = array("d"), array("d"), array("H"), array("I")
     failed = array("d")
     for path in sorted(paths):
         with path.open(encoding="ascii") as lines:
@@ -159,11 +159,16 @@ def read_logs(paths: Iterable[Path]) -> TransactionLog:
             "pgbench's log holds no transaction that ended: expected one at least; have the run "
             "last longer, or see why all failed"
         )
-    order = np.argsort(np.array(ends), kind="stable")
+    columns: list[Any] = [
+        np.frombuffer(column, column.typecode) for column in (ends, latencies, scripts, clients)
+    ]
+    if bool((columns[0][1:] < columns[0][:-1]).any()):  # one file is in order
+        order = np.argsort(columns[0], kind="stable")
+        columns = [column[order] for column in columns]
     return TransactionLog(
-        ends_s=np.array(ends)[order],
-        latency_ms=np.array(latencies)[order],
-        script=np.array(scripts)[order],
-        client=np.array(clients)[order],
+        ends_s=columns[0],
+        latency_ms=columns[1],
+        script=columns[2],
+        client=columns[3],
         failed_ends_s=np.sort(np.array(failed)),
     )

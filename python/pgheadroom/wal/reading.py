@@ -39,6 +39,7 @@ _US_MAX = 2**62
 LOG_ENDS = "The log ends at "
 """How the note begins that says where; of a running server's log the interval's end is no news."""
 
+_WHY_NAMELESS = "dropped, rewritten since, or of a database that was not asked"
 _SEVERAL = 3  # files that a note names; arbitrary
 
 
@@ -130,7 +131,11 @@ def _read(
             "by", f"{by}: the log is read twice for that, which a pipe cannot be; expected files"
         )
     width_us = None if by == CHECKPOINT else _width_us(by)
-    begins = _begins(sums(slice_us=width_us), width_us)
+    whole = sums(slice_us=width_us)
+    begins = _begins(whole, width_us)
+    if not begins:
+        stats = _stats(whole, names)
+        return replace(stats, stretches=tuple(_undivided(stats)))
     again = sums(cuts=list(begins))
     stats = _stats(again, names)
     return replace(stats, stretches=tuple(_stretches(again, begins)))
@@ -155,6 +160,19 @@ def _begins(sums: _core.WalSums, width_us: int | None) -> dict[int, str | None]:
         return {}
     low, high = sums.spans[0][0], sums.spans[-1][1]
     return dict.fromkeys(sorted(lsn for lsn in set(sums.redo_points) if low < lsn < high))
+
+
+def _undivided(stats: WalStats) -> Iterable[Stretch]:
+    """A log in which no cycle and no slice begins is one."""
+    if stats.start_lsn is not None and stats.end_lsn is not None:
+        yield Stretch(
+            from_lsn=stats.start_lsn,
+            to_lsn=stats.end_lsn,
+            begins_at=None,
+            records=stats.total.records,
+            bytes=stats.total.bytes,
+            fpi_bytes=stats.total.fpi_bytes,
+        )
 
 
 def _stretches(sums: _core.WalSums, begins: Mapping[int, str | None]) -> Iterable[Stretch]:
@@ -398,7 +416,7 @@ def nameless_note(relations: Sequence[RelationWal]) -> Iterable[str]:
         length = show_bytes(sum(one.bytes for one in nameless))
         yield (
             f"{len(nameless)} of {len(all_files)} relations, with {length}, have no name that is "
-            "known: dropped, rewritten since, or of a database that was not asked."
+            f"known{': ' + _WHY_NAMELESS if len(nameless) < len(all_files) else ''}."
         )
 
 
