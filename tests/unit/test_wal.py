@@ -163,6 +163,58 @@ def test_a_hole_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "0/900000" in shown
 
 
+def _of_three_segments(folder: Path) -> list[bytes]:
+    """Segments 7 to 9, each with records of a relation of its number."""
+    wal = WalFile(7 * SEGMENT)
+    while wal.position < 9 * SEGMENT + 50_000:
+        wal.record(10, 0x40, wal.position // SEGMENT, main=b"\0" * 14, data=60_000)
+    return [path.read_bytes() for path in wal.save(folder)]
+
+
+def test_a_hole_in_a_pipe_is_named(tmp_path: Path) -> None:
+    """Segments one after another, one of which is lacking, are no log that ends there."""
+    first, second, third = _of_three_segments(tmp_path)
+    (joined := tmp_path / "joined").write_bytes(first + third)
+    found = read_wal(joined)
+    assert {one.relfilenode for one in found.relations} == {7, 9}
+    (gap,) = found.gaps
+    assert (gap.to_lsn, gap.path) == ("0/900000", str(joined))
+    assert found.end_lsn == read_wal(tmp_path).end_lsn
+    # Behind the log's end lie segments that are kept for later, with what they held before.
+    joined.write_bytes(second + third + first)
+    behind = read_wal(joined)
+    assert ({one.relfilenode for one in behind.relations}, behind.gaps) == ({8, 9}, ())
+    # Another server's is none of this log, wherever it would begin.
+    foreign = bytearray(third)
+    foreign[24] ^= 1
+    joined.write_bytes(first + foreign)
+    assert {one.relfilenode for one in read_wal(joined).relations} == {7}
+
+
+@pytest.mark.parametrize("place", [1, 2])
+def test_a_packed_file_cut_short_is_named(tmp_path: Path, place: int) -> None:
+    """As a plain one: what it has and what is behind it is summed, the rest a gap with its name."""
+    contents = _of_three_segments(tmp_path)
+    path = sorted(tmp_path.iterdir())[place]
+    packed = gzip.compress(contents[place], compresslevel=0)
+    torn = path.with_name(path.name + ".gz")
+    torn.write_bytes(packed[:30_000])
+    path.unlink()
+    found = read_wal(tmp_path)
+    (gap,) = found.gaps
+    assert (gap.path, gap.why) == (str(torn), "the file does not unpack any further")
+    assert gap.to_lsn == f"0/{8 + place:X}00000"
+    numbers = {one.relfilenode for one in found.relations}
+    assert {7, 7 + (3 - place)} <= numbers
+
+
+def test_a_timeline_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    """It is not read as if it were another."""
+    path = small(tmp_path)
+    with pytest.raises(WalIncomplete, match="the timeline that was asked for"):
+        read_wal(path, timeline=7)
+
+
 def test_a_file_cut_short_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """
     Exit code 3 with its position and name, from a pipe too; nothing is missed behind the log's end.
@@ -275,6 +327,25 @@ def test_checkpoint_cycles(tmp_path: Path) -> None:
     assert [(one.records, one.begins_at) for one in stats.stretches] == [(5, None), (5, None)]
     assert stats.stretches[1].from_lsn == f"0/{redo:X}"
     assert sum(one.bytes for one in stats.stretches) == stats.total.bytes
+
+
+def test_a_log_within_one_cycle_is_one(tmp_path: Path) -> None:
+    """
+    Its cycle has all of it.
+
+    Of records that are summed without being taken apart none was counted: 392 of 361,598.
+    """
+    wal = WalFile(7 * SEGMENT)
+    for _ in range(500):
+        wal.record(10, 0x40, 200, main=b"\0" * 14, data=30)
+    (path,) = wal.save(tmp_path)
+    for by in ("checkpoint", "10s"):
+        stats = read_wal(path, by=by)
+        (only,) = stats.stretches
+        assert (only.records, only.bytes) == (500, stats.total.bytes)
+        assert (only.from_lsn, only.to_lsn, only.begins_at) == (
+            stats.start_lsn, stats.end_lsn, None,
+        )  # fmt: skip
 
 
 def test_slices_of_time(tmp_path: Path) -> None:

@@ -54,9 +54,17 @@ pub fn choose(paths: &[PathBuf], timeline: Option<u32>) -> Result<Chosen, WalErr
         }
     }
     let Some(newest) = timeline.or_else(|| pieces.iter().map(|piece| piece.timeline).max()) else {
-        return Err(nothing(paths, "no file there is a written segment"));
+        return Err(nothing(paths, unwritten(&chosen.not_yet_written)));
     };
     alike(&pieces)?;
+    let is_there =
+        histories.contains_key(&newest) || pieces.iter().any(|piece| piece.timeline == newest);
+    if !is_there {
+        return Err(nothing(
+            paths,
+            "no file there is of the timeline that was asked for",
+        ));
+    }
     chosen.timeline = newest;
     let line = Line::of(newest, &histories);
     let mut by_start: BTreeMap<Lsn, Piece> = BTreeMap::new();
@@ -91,6 +99,15 @@ pub fn choose(paths: &[PathBuf], timeline: Option<u32>) -> Result<Chosen, WalErr
     chosen.history_missing =
         line.history.is_none() && chosen.pieces.iter().any(|piece| piece.timeline != newest);
     Ok(chosen)
+}
+
+/// Why no file is one to read.
+fn unwritten(files: &[PathBuf]) -> &'static str {
+    if files.is_empty() {
+        "no file there is a segment"
+    } else {
+        "segments there are empty, or hold another one's log, as those that a server keeps for later"
+    }
 }
 
 /// Of two files of one segment the newer timeline's, then the whole one rather than `.partial`.

@@ -15,6 +15,8 @@ use crate::resume::{crossing_after, record_after};
 use crate::sink::Sink;
 use crate::tally::{Range, Tally};
 
+const TORN: &str = "the file does not unpack any further";
+
 /// What one thread reads.
 pub(crate) struct Part<S> {
     reader: Reader,
@@ -27,8 +29,9 @@ pub(crate) struct Part<S> {
     /// Broken too, but a record has begun behind that shows whether it is damage.
     tried: Option<(Broken, String, Lsn)>,
     expected: Option<Lsn>,
-    /// Where the last file ends, if within its segment.
+    /// Where the last file ends, if within its segment, and whether it does not unpack further.
     cut_at: Option<Lsn>,
+    is_torn: bool,
     is_stopped: bool,
     path: String,
 }
@@ -46,6 +49,7 @@ impl<S: Sink> Part<S> {
             tried: None,
             expected: None,
             cut_at: None,
+            is_torn: false,
             is_stopped: false,
             path: first.path.display().to_string(),
         }
@@ -100,7 +104,7 @@ impl<S: Sink> Part<S> {
             }
             self.expected = Some(Lsn(lsn.0.saturating_add(PAGE_BYTES as u64)));
         }
-        self.cut_at = pages.cut_at();
+        (self.cut_at, self.is_torn) = (pages.cut_at(), pages.is_torn());
         Ok(())
     }
 
@@ -110,7 +114,12 @@ impl<S: Sink> Part<S> {
             self.broken = Some((broken, path));
         } else if self.broken.is_none() {
             let from = self.reader.position().or(self.expected).unwrap_or(lsn);
-            self.gap(from, lsn, "segments, or a part of one, are missing");
+            let why = if self.is_torn {
+                TORN
+            } else {
+                "segments, or a part of one, are missing"
+            };
+            self.gap(from, lsn, why);
             self.reader.seek();
         }
     }
@@ -202,7 +211,12 @@ impl<S: Sink> Part<S> {
             let from = tried.or(self.reader.position()).unwrap_or(at);
             if from < range.to {
                 let to = Lsn(at.0.next_multiple_of(self.segment_bytes));
-                self.gap(from, to, "the file ends within its segment");
+                let why = if self.is_torn {
+                    TORN
+                } else {
+                    "the file ends within its segment"
+                };
+                self.gap(from, to, why);
             }
         } else if let Some((broken, path, _)) = self.tried.take() {
             self.broken = Some((broken, path));

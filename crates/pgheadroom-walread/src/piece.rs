@@ -311,6 +311,11 @@ pub struct Pages {
     /// Where the bytes end that were read.
     read_to: Lsn,
     is_over: bool,
+    /// Of segments one after another, which no name tells apart: their magic and system.
+    joined: Option<(u16, u64)>,
+    is_packed: bool,
+    /// What is compressed does not unpack any further.
+    is_torn: bool,
 }
 
 impl Pages {
@@ -346,6 +351,10 @@ impl Pages {
             left: piece.left,
             read_to: start,
             is_over: false,
+            joined: (piece.is_plain() && piece.name.is_none())
+                .then_some((piece.magic, piece.system)),
+            is_packed: !piece.is_plain(),
+            is_torn: false,
         }
     }
 
@@ -361,6 +370,7 @@ impl Pages {
                 return Ok(None);
             }
         }
+        self.skip_lacking();
         let (lsn, at) = (self.next, self.at);
         let Some(next) = lsn.0.checked_add(PAGE_BYTES as u64) else {
             return Ok(None);
@@ -371,6 +381,34 @@ impl Pages {
         Ok(self.chunk.bytes()[at..]
             .first_chunk()
             .map(|page| (lsn, page, there)))
+    }
+
+    /// Goes on where a segment says that it begins, if those before it are not in the input.
+    fn skip_lacking(&mut self) {
+        let Some((magic, system)) = self.joined else {
+            return;
+        };
+        if !self.next.0.is_multiple_of(self.segment_bytes) {
+            return;
+        }
+        let page = &self.chunk.bytes()[self.at..self.filled];
+        if page.len() < LONG_HEADER_BYTES {
+            return;
+        }
+        let header = PageHeader::read(page);
+        let is_of_this_log = header.fits(magic, header.address, self.segment_bytes)
+            && header.long(page).is_some_and(|long| long.system == system);
+        if is_of_this_log && header.address > self.next {
+            let lacking = header.address.0 - self.next.0;
+            self.read_to = Lsn(self.read_to.0.saturating_add(lacking));
+            self.next = header.address;
+        }
+    }
+
+    /// Whether what is compressed ended before it was unpacked.
+    #[must_use]
+    pub const fn is_torn(&self) -> bool {
+        self.is_torn
     }
 
     /// Where the input ended within a segment, once it has: a server's segments are whole files.
@@ -391,6 +429,11 @@ impl Pages {
                 }
                 Ok(read) => self.filled += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Not the system's word but the unpacker's: a file that was cut off, or is damaged.
+                Err(error) if self.is_packed && error.raw_os_error().is_none() => {
+                    (self.is_over, self.is_torn) = (true, true);
+                    break;
+                }
                 Err(error) => return Err(unreadable(&self.path, &error)),
             }
         }
