@@ -192,6 +192,7 @@ def test_what_is_made_rewritten_and_dropped_meanwhile_has_its_name(
                 connection.execute(f"CREATE TABLE {table} (i int, p text)".encode())
         with monkeypatch.context() as patched:
             patched.setattr("pgheadroom.wal.live.time", _Clock(dsn, change_files))
+            patched.setenv("COLUMNS", "160")
             assert run(["wal", "stats", dsn, "--for", "1s"]) == 0
         shown = capsys.readouterr().out
     rows = Counter[str]()
