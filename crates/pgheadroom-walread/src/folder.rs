@@ -106,7 +106,7 @@ fn unwritten(files: &[PathBuf]) -> &'static str {
     if files.is_empty() {
         "no file there is a segment"
     } else {
-        "segments there are empty, or hold another one's log, as those that a server keeps for later"
+        "segments there are empty, or hold an older one's log, as those kept for later"
     }
 }
 
