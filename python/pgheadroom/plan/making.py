@@ -22,6 +22,7 @@ from pgheadroom.plan.statements import check_rewrite, name_of, one_line, tool_of
 from pgheadroom.plan.steps import make_step
 from pgheadroom.plan.values import Forecast, Plan, Step, Target, Tool, now_text
 from pgheadroom.profile import Profile
+from pgheadroom.profile.foreign_keys import and_parents
 from pgheadroom.profile.tables import TableProfile
 from pgheadroom.profile.within import ProfileWithin
 
@@ -108,12 +109,7 @@ class _Maker:
         }
         workload = self._profile.workload
         operations = tuple(o for o in workload.operations if o.table in names)
-        with_parents: set[str] = set()
-        while names - with_parents:
-            with_parents |= names
-            children = (t for t in self._profile.tables if t.name in names)
-            names = {key.references for table in children for key in table.foreign_keys}
-        tables = tuple(t for t in self._profile.tables if t.name in with_parents)
+        tables = and_parents(self._profile.tables, names)
         if not tables or not operations:
             return None
         workload = replace(workload, operations=operations)

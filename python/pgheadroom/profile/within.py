@@ -7,9 +7,10 @@ agreed on, so what stands there stays there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import field
-from typing import Annotated, Any
+from itertools import chain
+from typing import Annotated, Any, TypeGuard
 
 from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError
@@ -33,9 +34,54 @@ class ProfileWithin:
 
 def _read(written: Mapping[str, Any]) -> ProfileWithin:
     try:
-        return ProfileWithin(profile=parse_profile(written), written=written)
+        return ProfileWithin(profile=parse_profile(_closed(written)), written=written)
     except InputError as error:
         raise ValueError(str(error)) from None
+
+
+def _closed(written: Mapping[str, Any]) -> Mapping[str, Any]:
+    """
+    The same without foreign keys to tables that are not there.
+
+    Plans had the planned tables alone once, and not those that these refer to: such columns have
+    as many different values, of which nobody knows who else has them.
+    """
+    tables = written.get("table")
+    if not _are_tables(tables):
+        return written  # refused by name
+    names = [table.get("name") for table in tables]
+    return {**written, "table": [_without_strangers(table, names) for table in tables]}
+
+
+def _without_strangers(table: dict[str, Any], names: Collection[Any]) -> dict[str, Any]:
+    keys, columns = table.get("foreign_keys"), table.get("columns")
+    if not (_are_tables(keys) and _are_tables(columns)):
+        return table  # refused by name, or without keys
+    gone = [key for key in keys if key.get("references") not in names]
+    if not gone:
+        return table
+    lists = [key["columns"] for key in gone if isinstance(key.get("columns"), list)]
+    of_gone = list(chain.from_iterable(lists))
+    return {
+        **table,
+        "foreign_keys": [key for key in keys if key not in gone],
+        "columns": [
+            {**column, "values": _of_nobody(column["values"])}
+            if column.get("name") in of_gone and isinstance(column.get("values"), dict)
+            else column
+            for column in columns
+        ],
+    }
+
+
+def _are_tables(found: object) -> TypeGuard[list[dict[str, Any]]]:
+    return isinstance(found, list) and all(isinstance(item, dict) for item in found)
+
+
+def _of_nobody(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A column's values, no other table's keys."""
+    kept = {name: item for name, item in values.items() if name not in ("pick", "ordered")}
+    return {**kept, "kind": "random"}
 
 
 StoredProfile = Annotated[
