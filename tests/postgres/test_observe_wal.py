@@ -151,3 +151,55 @@ def test_the_log_out_of_files(programs: ServerPrograms) -> None:
     assert "the files do not have it" in note
     assert f"! {note}" in list(said_log(of_archive))
     assert log_wal(of_archive.table("jobs")) is None
+
+
+def test_a_name_that_passes_to_another_table(programs: ServerPrograms) -> None:
+    """
+    Files are a table's by its OID: a swap of names gives nobody the other one's WAL.
+
+    The table that was dropped has no counters any more, and what it wrote is nobody's; the one
+    that has the name now has its own updates alone.
+    """
+    with Host(programs) as host:
+        cluster = host.cluster("log")
+        cluster.start({"autovacuum": "off"})
+        load(cluster, SWAPPED)
+        done: list[str] = []
+
+        def work(text: str) -> None:
+            if not done:
+                load(cluster, SWAP)
+            done.append(text)
+
+        request = ObservationRequest(duration_s=1.0, ticks=2, samples=True)
+        with (
+            read_only_session(conninfo(cluster), {}) as connection,
+            beside(conninfo(cluster), {}, wanted=True) as log,
+        ):
+            recording = watch(connection, request, work, lambda moment, _: log.at(moment))
+            classes = find_classes(recording, [], [])
+            profile = log.add(observe(recording, classes, mask=False, sampled=True))
+    (table,) = [one for one in profile.tables if one.observed and one.observed.wal]
+    assert table.observed is not None
+    assert table.observed.wal is not None
+    causes = table.observed.wal.by_cause
+    updates = [cause for name, cause in causes.items() if name.endswith("_update")]
+    assert sum(cause.records for cause in updates) == 300
+    assert table.observed.wal.by_cause["insert"].records == 1000, "of the file that it had before"
+
+
+SWAPPED = """
+CREATE TABLE orders (id int PRIMARY KEY, n int);
+INSERT INTO orders SELECT i, 0 FROM generate_series(1, 1000) i;
+CREATE TABLE orders_new (id int PRIMARY KEY, n int)
+"""
+SWAP = """
+UPDATE orders SET n = 1;
+UPDATE orders SET n = 2;
+ALTER TABLE orders RENAME TO orders_old;
+INSERT INTO orders_new SELECT i, 0 FROM generate_series(1, 1000) i;
+ALTER TABLE orders_new RENAME TO orders;
+VACUUM FULL orders;
+DROP TABLE orders_old;
+UPDATE orders SET n = 3 WHERE id <= 300
+"""

@@ -309,3 +309,11 @@ def test_no_modules_of_a_crate_know_each_other() -> None:
     known = {"a": "use crate::b::{self, d::E};", "b::c": "fn f(x: crate::a::X) {}", "b": ""}
     assert _rust_circle(known) == []
     assert set(_rust_circle(known | {"b::d": "use super::c::F;"})) == {"a", "b::c", "b::d"}
+
+
+def test_every_test_of_the_twin_is_in_its_program() -> None:
+    """Cargo looks for none by itself there, so a file that nobody names would not be tested."""
+    folder = ROOT / "crates" / "pgheadroom-twin" / "tests"
+    named = set(re.findall(r"(?m)^mod (\w+);", (folder / "twin.rs").read_text(encoding="utf-8")))
+    apart = {"twin", "golden_scenarios", "scenarios"}
+    assert {path.stem for path in folder.glob("*.rs")} - apart <= named

@@ -1,7 +1,7 @@
 //! Log-structured storage against local: no image and no checkpoint, and the same pages.
 //!
 //! That the figures are those of a server without images, checksums and checkpoints is
-//! `tests/postgres/test_variants.py`.
+//! `tests/postgres/test_variants_live.py`.
 
 use std::path::PathBuf;
 

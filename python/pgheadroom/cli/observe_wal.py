@@ -36,7 +36,8 @@ def said_log(profile: Profile) -> Iterable[str]:
     if whole.nameless_bytes:
         yield (
             f"! {show_bytes(whole.nameless_bytes)} of it are of relations that no name was found "
-            "for: of a database that was not asked, or made and dropped within the interval"
+            "for: of a database that was not asked, made and dropped within the interval, or of a "
+            "transaction that had not committed"
         )
     for note in whole.notes or ():
         yield f"! {note}"

@@ -63,7 +63,8 @@ _EndOption = Annotated[
     str | None, typer.Option("--to", help="Records that end there or before; as --from.")
 ]
 _TimelineOption = Annotated[
-    int | None, typer.Option(min=1, help="Follow this timeline instead of the newest.")
+    int | None,
+    typer.Option(min=1, max=2**32 - 1, help="Follow this timeline instead of the newest."),
 ]
 _NamesOption = Annotated[
     str | None,
@@ -175,7 +176,8 @@ def what_if(
     ] = None,
     end: Annotated[str | None, typer.Option("--to", help="Records that end there.")] = None,
     timeline: Annotated[
-        int | None, typer.Option(min=1, help="Follow this timeline instead of the newest.")
+        int | None,
+        typer.Option(min=1, max=2**32 - 1, help="Follow this timeline instead of the newest."),
     ] = None,
     names: Annotated[
         str | None,

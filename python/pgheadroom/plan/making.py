@@ -22,7 +22,6 @@ from pgheadroom.plan.statements import check_rewrite, name_of, one_line, tool_of
 from pgheadroom.plan.steps import make_step
 from pgheadroom.plan.values import Forecast, Plan, Step, Target, Tool, now_text
 from pgheadroom.profile import Profile
-from pgheadroom.profile.foreign_keys import and_parents
 from pgheadroom.profile.tables import TableProfile
 from pgheadroom.profile.within import ProfileWithin
 
@@ -109,7 +108,7 @@ class _Maker:
         }
         workload = self._profile.workload
         operations = tuple(o for o in workload.operations if o.table in names)
-        tables = and_parents(self._profile.tables, names)
+        tables = tuple(t for t in self._profile.tables if t.name in names)
         if not tables or not operations:
             return None
         workload = replace(workload, operations=operations)

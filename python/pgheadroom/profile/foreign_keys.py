@@ -4,7 +4,7 @@ Foreign keys of a profile: which values follow from them, and what cannot be.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pgheadroom.forms import fail
@@ -108,17 +108,6 @@ def _column(
         fail(f"{place}.ordered", True, f"none, for the keys of {parent.name} are not")
     made = Values(kind="parent", ndistinct=max(parent.rows, 1), pick=pick, ordered=is_ordered)
     return replace(column, values=made)
-
-
-def and_parents(tables: Sequence[TableProfile], names: Collection[str]) -> tuple[TableProfile, ...]:
-    """Those of these names, and those that they refer to, directly or through others."""
-    found: set[str] = set()
-    coming = set(names)
-    while coming - found:
-        found |= coming
-        children = (table for table in tables if table.name in coming)
-        coming = {key.references for table in children for key in table.foreign_keys}
-    return tuple(table for table in tables if table.name in found)
 
 
 def check_foreign_keys(profile: Profile) -> None:

@@ -254,7 +254,7 @@ def judge_wal(
     """
     slack = WAL_TOLERANCE * forecast.mid
     if forecast.low - slack <= now <= forecast.high + slack:
-        return "held", "as much less or more as was foreseen, of what was measured before"
+        return "held", "within what was foreseen"
     foreseen, moved = forecast.mid / before - 1, now / before - 1
     if abs(foreseen) > WAL_TOLERANCE and abs(moved) > WAL_TOLERANCE and foreseen * moved < 0:
         return "failed", f"{foreseen:+.0%} were foreseen, {moved:+.0%} were measured"

@@ -9,10 +9,13 @@ import time
 from typing import Self
 
 from pgheadroom.advise.runs import Runner
+from pgheadroom.errors import InputError
+from pgheadroom.forms import FieldError
 from pgheadroom.plan.measured import MeasuredInterval
 from pgheadroom.plan.record import StepRecord
 from pgheadroom.plan.statements import name_of
 from pgheadroom.plan.values import Forecast, Plan
+from pgheadroom.profile import Profile
 from pgheadroom.profile.observed import TableCounters
 from pgheadroom.profile.tables import TableProfile
 from pgheadroom.progress import Say
@@ -141,7 +144,12 @@ class Foreseer:
         self._plan = plan
         self._say = say
         self._runner = Runner(budget_s=BUDGET_S)
-        self._profile = None if plan.profile is None else plan.profile.profile
+        self._profile: Profile | None = None
+        if plan.profile is not None:
+            try:
+                self._profile = plan.profile.read()
+            except FieldError as error:
+                raise InputError(f"plan: profile: {error}") from None
 
     def __enter__(self) -> Self:
         self._runner.__enter__()

@@ -138,7 +138,8 @@ class _Asking:
         if any(one.name is None and one.relfilenode is not None for one in stats.relations):
             yield (
                 "Names were asked before the interval and behind it: a table that was made and "
-                "dropped within it, or rewritten twice, has none."
+                "dropped within it, or rewritten twice, has none, nor has one of a transaction "
+                "that had not committed."
             )
 
 

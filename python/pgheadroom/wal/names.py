@@ -36,7 +36,8 @@ class RelationName:
 
     `name` has the schema where that is not `public`; `table` is that of an index or a TOAST table,
     `method` the access method. `database` is None of shared catalogs, the tablespace's oid of a
-    profile, which does not know it.
+    profile, which does not know it. `oid` and `table_oid` are those of the relation and of its
+    table, which stay when it is renamed; files of earlier versions do not have them.
     """
 
     tablespace_oid: int | None
@@ -46,6 +47,8 @@ class RelationName:
     name: str
     table: str | None = field(default=None, metadata=in_file(unless_none=True))
     method: str | None = field(default=None, metadata=in_file(unless_none=True))
+    oid: int | None = field(default=None, metadata=in_file(unless_none=True))
+    table_oid: int | None = field(default=None, metadata=in_file(unless_none=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,10 +171,12 @@ def _of_database(conninfo: str, parameters: Mapping[str, str]) -> list[RelationN
                 name=called(schema, name),
                 table=None if table is None else called(table_schema, table),
                 method=method,
+                oid=oid,
+                table_oid=table_oid,
             )
             for (
                 tablespace, database, relfilenode, database_name, schema, name, method,
-                table_schema, table,
+                table_schema, table, oid, table_oid,
             ) in connection.execute(sql.wal_text("relations").encode())
         ]  # fmt: skip
 
@@ -184,7 +189,8 @@ class NamesMeanwhile:
         behind:  t -> 16402    n -> 16395
 
     A table that was rewritten has a file on either side, one that was made or dropped on one. What
-    was made and dropped within the interval, or rewritten twice, has a file that nobody names.
+    was made and dropped within the interval, or rewritten twice, has a file that nobody names, and
+    so has what a transaction made that had not committed.
 
     Raises:
         ConnectionFailed: No connection.

@@ -2,7 +2,8 @@
 The log of an observation's interval, beside what the profile has of its tables.
 
 The log knows files; whose they are is asked of the server, and a profile's table is told by its
-file's number, so that a masked profile has its tables' sums and no name of another.
+file's number, so that a masked profile has its tables' sums and no name of another. Files belong
+together that are of one table by its OID: a name may pass to another table within the interval.
 """
 
 from __future__ import annotations
@@ -32,18 +33,18 @@ def with_log(profile: Profile, stats: WalStats, names: Names, *, source: str) ->
     Args:
         profile: Made by `observe`.
         stats: Of the interval.
-        names: Of the server's relations, unmasked.
+        names: Of the server's relations, unmasked and with their OIDs.
         source: Where the log was read, for people.
     """
     server = profile.server.observed
     assert server is not None, "made by observe"
     database = server.database_oid
     owner = {
-        name.relfilenode: name.table or name.name
+        name.relfilenode: name.table_oid or name.oid
         for name in names.relations
         if name.database_oid == database
     }
-    of_table: dict[str, list[_Named]] = {}
+    of_table: dict[int | None, list[_Named]] = {}
     nameless_bytes = 0
     for one in stats.relations:
         if one.tablespace_oid is None or one.database_oid is None or one.relfilenode is None:
@@ -52,7 +53,7 @@ def with_log(profile: Profile, stats: WalStats, names: Names, *, source: str) ->
         if known is None:
             nameless_bytes += one.bytes
         elif one.database_oid == database:
-            of_table.setdefault(known.table or known.name, []).append((one, known))
+            of_table.setdefault(known.table_oid or known.oid, []).append((one, known))
     tables = []
     for table in profile.tables:
         found = table.observed

@@ -39,7 +39,10 @@ _US_MAX = 2**62
 LOG_ENDS = "The log ends at "
 """How the note begins that says where; of a running server's log the interval's end is no news."""
 
-_WHY_NAMELESS = "dropped, rewritten since, or of a database that was not asked"
+_WHY_NAMELESS = (
+    "dropped, rewritten since, of a transaction that has not committed, or of a database that was "
+    "not asked"
+)
 _SEVERAL = 3  # files that a note names; arbitrary
 
 

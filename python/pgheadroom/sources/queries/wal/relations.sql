@@ -5,7 +5,8 @@ SELECT CASE WHEN c.reltablespace <> 0 THEN c.reltablespace ELSE d.dattablespace 
        pg_relation_filenode(c.oid)::int8 AS relfilenode,
        CASE WHEN c.relisshared THEN NULL ELSE d.datname END AS database,
        n.nspname AS schema, c.relname AS name, am.amname AS method,
-       tn.nspname AS table_schema, t.relname AS table_name
+       tn.nspname AS table_schema, t.relname AS table_name,
+       c.oid::int8 AS oid, t.oid::int8 AS table_oid
 FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_database d ON d.datname = current_database()
