@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import in_file
 from pgheadroom.outcome import KEYS, SHARES, Outcome, Value, middle
 from pgheadroom.predict.fillfactors import Fillfactor

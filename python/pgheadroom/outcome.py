@@ -9,9 +9,8 @@ What a version does not count is None, never 0.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import in_file
 from pgheadroom.types import Interval
 

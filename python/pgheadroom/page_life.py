@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import Filed, Kept, Stored, in_file, kept, read
 
 PAGE_BYTES = 8192

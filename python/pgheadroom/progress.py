@@ -5,9 +5,8 @@ How far a long piece of work is: what is called meanwhile, and what the laborato
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
-
-from pgheadroom.dataclass import dataclass
 
 
 class Progress(Protocol):

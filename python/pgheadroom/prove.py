@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import pgheadroom
 from pgheadroom.accuracy import Figure, ProofAnswer, beyond, error, figures
-from pgheadroom.dataclass import dataclass
 from pgheadroom.defaults import SEEDS_DEFAULT
 from pgheadroom.errors import InputError
 from pgheadroom.forms import Filed, in_file

@@ -81,19 +81,6 @@ def test_functions_stay_readable() -> None:
     assert long == []
 
 
-def test_values_are_made_by_our_own_decorator() -> None:
-    """The standard library's compiles every method of every value that a command loads."""
-    theirs = [
-        str(path.relative_to(ROOT))
-        for path in sorted((ROOT / "python").rglob("*.py"))
-        if path.name != "dataclass.py"
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ImportFrom) and node.module == "dataclasses"
-        if "dataclass" in {name.name for name in node.names}
-    ]
-    assert theirs == []
-
-
 OPTIONS_BY_RIGHT = {
     "errors.py": "puts the option in its parameter's place",
     "lab/base/accounts_trial.py": "pgbench's",

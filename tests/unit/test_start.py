@@ -63,7 +63,6 @@ def test_help_loads_no_command() -> None:
     ours = {name for name in loaded if name.startswith("pgheadroom.")}
     assert {name.split(".")[1] for name in ours} <= {
         "cli",
-        "dataclass",
         "errors",
         "on_demand",
         "quoting",

@@ -7,12 +7,11 @@ Made by `advise`, saved as JSON (`kind = "advice"`), read by plans, verification
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 from pgheadroom.advise.cold_updates import IndexFinding
 from pgheadroom.advise.table_advice import Remark, TableAdvice
-from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import Filed, in_file, read, unframed
 from pgheadroom.tabular import Row, Tabular, columns, even
 

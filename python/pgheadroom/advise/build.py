@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Executor
+from dataclasses import dataclass
 
 import pgheadroom
 from pgheadroom.advise.advice import Advice, Budget, Observation, Partitions, Verdicts
@@ -22,7 +23,6 @@ from pgheadroom.advise.runs import Runner
 from pgheadroom.advise.scenario import SAMPLE_PAGES
 from pgheadroom.advise.table import TableCase
 from pgheadroom.advise.table_advice import TableAdvice
-from pgheadroom.dataclass import dataclass
 from pgheadroom.defaults import BUDGET_S
 from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.outcome import mid

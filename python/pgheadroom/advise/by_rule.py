@@ -7,7 +7,7 @@ Beside an index that ends HOT a fillfactor is told for what it is for: room and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pgheadroom.advise.cold_updates import Cause, IndexFinding
 from pgheadroom.advise.curve import Costed
@@ -15,7 +15,6 @@ from pgheadroom.advise.decide import Decision, abstain, keep
 from pgheadroom.advise.foreseen import HOT_MOVES
 from pgheadroom.advise.reasons import why_pages
 from pgheadroom.advise.room import held_frac
-from pgheadroom.dataclass import dataclass
 from pgheadroom.outcome import mid
 from pgheadroom.profile.observed_server import ObservedServer
 from pgheadroom.profile.tables import TableProfile

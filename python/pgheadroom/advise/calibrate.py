@@ -13,7 +13,7 @@ is open each is played, and all that agree are kept, for they may part later (`p
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pgheadroom.advise.duration import follows_rows
 from pgheadroom.advise.explaining import changed_columns, explanations, tried
@@ -28,7 +28,6 @@ from pgheadroom.advise.runs import Runner, ScenarioPiece
 from pgheadroom.advise.scenario import Scenario, make_scenario, writes
 from pgheadroom.advise.shares import Observed
 from pgheadroom.advise.trial import KnobTrial, twins_of
-from pgheadroom.dataclass import dataclass
 from pgheadroom.outcome import Value
 from pgheadroom.predict.spread import spread
 from pgheadroom.profile import Profile

@@ -5,9 +5,9 @@ Why a table's updates were HOT or not, and which indexes ended it, as values.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.outcome import Value
 
 Evidence = Literal["measured", "sampled", "estimated", "predicted", "assumed"]

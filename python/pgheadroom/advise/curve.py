@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pgheadroom.advise.foreseen import Point, Transition
 from pgheadroom.advise.own_wal import own_wal
@@ -16,7 +16,6 @@ from pgheadroom.advise.runs import PlayedPiece, Runner, ScenarioPiece
 from pgheadroom.advise.scenario import Scenario
 from pgheadroom.advise.settling import LongRun, long_runs
 from pgheadroom.advise.unplayed import with_unplayed
-from pgheadroom.dataclass import dataclass
 from pgheadroom.outcome import Outcome, Value, as_interval, middle, scaled
 from pgheadroom.predict.convergence import takes_effect
 from pgheadroom.predict.series import series_of

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pgheadroom.advise.curve import Costed
 from pgheadroom.advise.duration import HORIZON_S
@@ -25,7 +25,6 @@ from pgheadroom.advise.row import rows_per_page
 from pgheadroom.advise.table_advice import AdviceVerdict
 from pgheadroom.advise.updates import updates_per_s
 from pgheadroom.advise.worth import mean, pays_for_rewrite, wanted_frac, weighed
-from pgheadroom.dataclass import dataclass
 from pgheadroom.outcome import Value
 from pgheadroom.profile.tables import TableProfile
 from pgheadroom.types import Interval

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.profile import Operation, ServerSettings
 from pgheadroom.profile.tables import TableProfile
 from pgheadroom.profile.workload import by_transaction

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pgheadroom.advise.growing import growing_of
 from pgheadroom.advise.inputs import FittedInput
@@ -19,7 +19,6 @@ from pgheadroom.advise.shares import AGREES_WITHIN, Observed
 from pgheadroom.advise.surroundings import observed_hold_s
 from pgheadroom.advise.trial import KnobTrial
 from pgheadroom.advise.updates import updates_of
-from pgheadroom.dataclass import dataclass
 from pgheadroom.profile import Profile
 from pgheadroom.profile.tables import TableProfile
 from pgheadroom.types import PgVersion

@@ -19,10 +19,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pgheadroom import _core
-from pgheadroom.dataclass import dataclass
 from pgheadroom.layout import profile_columns
 from pgheadroom.profile import Operation
 from pgheadroom.profile.tables import ColumnProfile, TableProfile, Width

@@ -5,12 +5,11 @@ What the twin foresees of a table, as values: at a fillfactor, beside what was m
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pgheadroom.advise.inputs import FittedInput, inputs_in_file, inputs_of
 from pgheadroom.advise.knobs import Fit
-from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import Stored, in_file
 from pgheadroom.outcome import Value, mid, middle
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pgheadroom.advise.room import growth_of
 from pgheadroom.advise.updates import updates_of
-from pgheadroom.dataclass import dataclass
 from pgheadroom.profile.tables import TableProfile
 from pgheadroom.types import ObservedSample
 

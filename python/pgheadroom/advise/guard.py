@@ -13,12 +13,11 @@ HOT and new-page shares are compared where they are fitted (`calibrate.py`).
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pgheadroom.advise.foreseen import Point
 from pgheadroom.advise.log_wal import log_wal
 from pgheadroom.advise.unplayed import said_unplayed, unplayed_wal
-from pgheadroom.dataclass import dataclass
 from pgheadroom.outcome import Value, ends, middle
 from pgheadroom.profile import Profile
 from pgheadroom.profile.observed import UpdateClass

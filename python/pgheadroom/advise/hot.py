@@ -27,11 +27,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
 from pgheadroom.advise.updates import Updates
-from pgheadroom.dataclass import dataclass
 from pgheadroom.profile import TableProfile
 from pgheadroom.profile.observed import ObservedIndex
 from pgheadroom.sources.statements import NotParsed, expression_reads

@@ -13,7 +13,7 @@ measured images the part is taken that is the other indexes' share of the pages 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pgheadroom.advise.blame import within
 from pgheadroom.advise.cold_updates import Blamed, Cause, IndexFinding
@@ -29,7 +29,6 @@ from pgheadroom.advise.row import (
 )
 from pgheadroom.advise.stake import DAY_S, interval_of
 from pgheadroom.advise.updates import Updates, assigned_columns
-from pgheadroom.dataclass import dataclass
 from pgheadroom.outcome import Value, ends, mid, scaled
 from pgheadroom.profile import TableProfile
 from pgheadroom.profile.observed_server import ObservedServer

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Literal
-
-from pgheadroom.dataclass import dataclass
 
 Quantity = Literal["changed_frac", "grows_bytes", "held_s", "lived", "scattered", "pick", "other"]
 

@@ -5,11 +5,10 @@ What an observation leaves open and a calibration may set, and what that makes o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from pgheadroom.advise.duration import HORIZON_S
-from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import between
 from pgheadroom.profile import Change, Operation
 from pgheadroom.profile.workload import Pick

@@ -9,9 +9,9 @@ and the interval says how far off that may be.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from pgheadroom.advise.table_advice import Remark
-from pgheadroom.dataclass import dataclass
 from pgheadroom.profile.observed import TableWal, WalCount
 from pgheadroom.profile.tables import TableProfile
 from pgheadroom.types import Interval

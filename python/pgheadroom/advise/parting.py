@@ -11,14 +11,13 @@ intervals that reach over all of them, and different ones are no answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pgheadroom.advise.calibrate import Fits
 from pgheadroom.advise.curve import Costed
 from pgheadroom.advise.decide import Decision, abstain
 from pgheadroom.advise.foreseen import Point
 from pgheadroom.advise.shares import AGREES_WITHIN
-from pgheadroom.dataclass import dataclass
 from pgheadroom.outcome import Value, as_interval, ends, mid
 from pgheadroom.units import show_shares
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from pgheadroom.advise.duration import follows_rows
 from pgheadroom.advise.scenario import writes
-from pgheadroom.dataclass import dataclass
 from pgheadroom.profile import Profile
 from pgheadroom.profile.tables import TableProfile
 from pgheadroom.profile.workload import Pick

@@ -20,12 +20,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import get_args
 
 from pgheadroom.advise.advice import Goal, Prices, StatedPolicy
 from pgheadroom.advise.foreseen import Point
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import ParameterError
 from pgheadroom.outcome import Value
 from pgheadroom.types import Interval

@@ -6,10 +6,11 @@ Never a drop: reads say what an index is worth, and only its users know what nee
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pgheadroom.advise.cold_updates import Blamed, IndexFinding
 from pgheadroom.advise.foreseen import Point
 from pgheadroom.advise.table_advice import Gain, Remark
-from pgheadroom.dataclass import dataclass
 from pgheadroom.outcome import middle
 from pgheadroom.profile import TableProfile
 from pgheadroom.profile.unpriced import PRICED

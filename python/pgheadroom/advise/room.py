@@ -7,12 +7,12 @@ Sizes are those of sampled rows where there is a sample, else of the columns' la
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Literal
 
 from pgheadroom import _core
 from pgheadroom.advise.row import tuple_bytes_of
 from pgheadroom.advise.updates import Updates
-from pgheadroom.dataclass import dataclass
 from pgheadroom.profile import TableProfile
 from pgheadroom.profile.observed import ObservedTable
 from pgheadroom.profile.observed_server import ObservedServer

@@ -8,9 +8,9 @@ depend on checkpoints, not on why an update was HOT or not.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from pgheadroom import _core
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError
 from pgheadroom.layout import profile_columns
 from pgheadroom.observe.naming import profile_name

@@ -14,12 +14,11 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Executor, ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from pgheadroom import _core
 from pgheadroom.advise.scenario import Scenario, longer
-from pgheadroom.dataclass import dataclass
 from pgheadroom.outcome import SUMMED, Outcome, of_sums
 from pgheadroom.predict.memory import check_memory
 from pgheadroom.profile import to_json

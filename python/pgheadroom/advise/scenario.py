@@ -11,7 +11,7 @@ proportion.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pgheadroom.advise.duration import ROWS_MIN, WorkRate, operations_max, windows_of
 from pgheadroom.advise.filling import filled, filled_keys
@@ -19,7 +19,6 @@ from pgheadroom.advise.knobs import Knobs, scattered, turned
 from pgheadroom.advise.row import rows_per_page
 from pgheadroom.advise.surroundings import SNAPSHOTS_MAX, server_of, snapshots_of
 from pgheadroom.advise.younger import of_each, younger
-from pgheadroom.dataclass import dataclass
 from pgheadroom.profile import Operation, Profile, Run, ServerSettings, Snapshot
 from pgheadroom.profile.tables import TableProfile
 from pgheadroom.profile.workload import Workload

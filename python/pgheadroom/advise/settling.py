@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from pgheadroom.advise.runs import PlayedPiece, Runner, ScenarioPiece
 from pgheadroom.advise.scenario import Scenario
-from pgheadroom.dataclass import dataclass
 from pgheadroom.predict.spread import students_t
 from pgheadroom.types import Interval
 

@@ -5,8 +5,8 @@ The interval's updates of a table as shares, and how near two shares have to be 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.profile.tables import TableProfile
 
 AGREES_WITHIN = 0.02

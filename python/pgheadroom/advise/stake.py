@@ -8,13 +8,13 @@ counters is an estimate; that decides about an order, and about nothing else.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from pgheadroom.advise.cold_updates import Cause
 from pgheadroom.advise.log_wal import log_wal
 from pgheadroom.advise.row import prune_bytes, same_page_bytes, wal_level_of
 from pgheadroom.advise.updates import Updates
-from pgheadroom.dataclass import dataclass
 from pgheadroom.outcome import mid
 from pgheadroom.profile import TableProfile
 from pgheadroom.profile.observed_server import ObservedServer

@@ -5,11 +5,11 @@ One table's advice as a value: what was seen, why, what to do, and what is said 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pgheadroom.advise.cold_updates import Cause, Evidence
 from pgheadroom.advise.foreseen import Calibration, Point, Transition, of_one_wal
-from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import Earlier
 from pgheadroom.outcome import Value, middle
 

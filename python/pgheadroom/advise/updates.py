@@ -8,8 +8,8 @@ changed (an equal value keeps HOT), but what is not assigned has not changed, tr
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.profile import TableProfile
 from pgheadroom.profile.observed import (
     IndexCounters,

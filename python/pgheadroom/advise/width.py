@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import median
 
 from pgheadroom.advise.filling import unplayed_growth_frac
 from pgheadroom.advise.scenario import writes
-from pgheadroom.dataclass import dataclass
 from pgheadroom.profile import Profile
 from pgheadroom.profile.tables import TableProfile
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -15,7 +16,6 @@ from typer.main import get_command
 
 from pgheadroom.cli import leave
 from pgheadroom.cli.plain_values import read_plainly
-from pgheadroom.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,9 +14,9 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import LabError
 from pgheadroom.servers import Cluster, Host, find_client
 

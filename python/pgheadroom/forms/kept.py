@@ -5,10 +5,9 @@ Values of which a file may say more than we read: what it says is kept, and writ
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, dataclass_transform
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.forms.foreign import brief, encodable, keepable
 
 T = TypeVar("T")

@@ -5,10 +5,8 @@ What is said beside a field's annotation: limits, words, how it is stored, its n
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import Field
+from dataclasses import Field, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
-
-from pgheadroom.dataclass import dataclass
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.lab import reading
 from pgheadroom.lab.reading import Result
 from pgheadroom.lab.result import ComparedCells

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.lab.design import Request, Trial, interleave
 from pgheadroom.lab.result import ComparedCells
 from pgheadroom.stats import PAIRS_MIN, ComparisonVerdict, half_width, is_answered

@@ -9,11 +9,10 @@ the machine may have been another one, or busier.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pgheadroom
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError
 from pgheadroom.forms import read
 from pgheadroom.lab.design import Measure, Request, TrialCell, cell_key

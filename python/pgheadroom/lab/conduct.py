@@ -8,8 +8,8 @@ run that is killed there stays unfinished whatever reads it; at the end it says 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import Filed
 from pgheadroom.lab import budget
 from pgheadroom.lab.design import SCHEMA_VERSION, Request

@@ -5,10 +5,9 @@ Cells against the cell they are compared with, each measure with its A/A control
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.lab.design import Request, Trial, TrialCell, interleave
 from pgheadroom.lab.experiment import compare_cells, compared_cells
 from pgheadroom.lab.record import TrialSample

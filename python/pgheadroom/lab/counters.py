@@ -8,9 +8,9 @@ have gone. What a version lacks is None, never 0.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import MeasurementInvalid
 from pgheadroom.lab.checkpoints import checkpoints_begun
 from pgheadroom.types import PgVersion

@@ -16,10 +16,9 @@ import math
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.forms import Expected, FieldError, Filed, Text, between, in_file, read, unframed
 from pgheadroom.ranges import parse_range

@@ -8,9 +8,8 @@ in all trials of a run.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import Filed, Kept, Text, changed, in_file, kept, read, unframed
 from pgheadroom.lab.design import SCHEMA_VERSION
 from pgheadroom.lab.result import Surroundings

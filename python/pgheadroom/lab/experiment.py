@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError, UnsupportedServer
 from pgheadroom.lab import reading
 from pgheadroom.lab.answer import sentence

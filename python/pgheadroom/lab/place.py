@@ -12,11 +12,10 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import DiskFull, HeadroomError, LabError
 from pgheadroom.lab.checkpoints import checkpoint
 from pgheadroom.servers import Cluster, Host, find_client

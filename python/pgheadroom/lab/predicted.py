@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom import outcome
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError, TwinError
 from pgheadroom.forms import write
 from pgheadroom.lab.design import Measure

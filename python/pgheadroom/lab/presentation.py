@@ -10,10 +10,9 @@ computed from cells for a form is computed by the experiment and stands in it (`
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError
 from pgheadroom.forms import FieldError, read, write
 from pgheadroom.lab.design import LevelValue

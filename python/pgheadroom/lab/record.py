@@ -19,12 +19,11 @@ import fcntl
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError, LabError
 from pgheadroom.files import file_error, write_atomically
 from pgheadroom.forms import FieldError, Filed, Kept, in_file, kept, read, unframed, write

@@ -9,10 +9,9 @@ interval beside it, under `NAME_interval`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import Expected, Filed, Kept, Text, in_file, kept
 from pgheadroom.lab.design import SCHEMA_VERSION, Factor, Level, Measure
 from pgheadroom.types import Interval

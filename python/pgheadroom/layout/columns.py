@@ -5,10 +5,9 @@ A column as the core lays it out: its type, or what stands for that, and the wid
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from pgheadroom import _core
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError
 from pgheadroom.profile import ColumnProfile, Kind, TableProfile
 from pgheadroom.profile.column_types import UNKNOWN_WIDTH_BYTES, payload_bytes

@@ -7,9 +7,9 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from pgheadroom import _core
-from pgheadroom.dataclass import dataclass
 from pgheadroom.layout.columns import LaidColumn
 
 _PATTERNS_EXACT = 6  # nullable columns of which each combination is laid out: 64 of them

@@ -5,9 +5,8 @@ A layout as a value: tables, their columns, what fillfactors leave, index entrie
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import Filed, in_file
 from pgheadroom.sources.columns import ColumnAccess
 from pgheadroom.tabular import Row, Tabular

@@ -4,9 +4,8 @@ What a statement of a migration does, as values.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
-
-from pgheadroom.dataclass import dataclass
 
 IndexKind = Literal["index", "primary key", "unique constraint", "exclusion constraint"]
 DefaultKind = Literal["none", "constant", "stable", "volatile", "unknown"]

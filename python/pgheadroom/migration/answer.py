@@ -4,9 +4,9 @@ What a check of a migration answers: by table what becomes of HOT and what state
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import Filed
 from pgheadroom.migration.shape import Note
 from pgheadroom.outcome import Value

@@ -9,10 +9,9 @@ without a schema get that of `SET search_path`, where it names one schema alone.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, get_args
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.migration.actions import Action, MigrationStatement, NamedRelation, RowChange
 from pgheadroom.migration.sections import forward
 from pgheadroom.sources.statements import Located, NotParsed, facts_of, located, writes_of

@@ -15,10 +15,9 @@ for its lock is not judged.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.migration.actions import NamedRelation
 
 Lock = Literal[

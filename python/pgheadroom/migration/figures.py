@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pgheadroom.advise.guard import Guard, Twins, guard_of
 from pgheadroom.advise.hot import HotShape, Part
@@ -23,7 +23,6 @@ from pgheadroom.advise.row import labels_of
 from pgheadroom.advise.runs import PlayedPiece, Runner, ScenarioPiece
 from pgheadroom.advise.scenario import Scenario, make_scenario, writes
 from pgheadroom.advise.shares import Observed, observed_shares
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError, TwinError
 from pgheadroom.migration.shape import Altered, IndexAdded, edited
 from pgheadroom.outcome import Value, mid

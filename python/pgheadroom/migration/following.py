@@ -9,9 +9,8 @@ was undone by ROLLBACK was locked, rewritten and read all the same.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.migration import actions
 from pgheadroom.migration.actions import Action, MigrationStatement, NamedRelation, Work
 from pgheadroom.migration.altering import take

@@ -12,9 +12,8 @@ ROW EXCLUSIVE. TRUNCATE ... CASCADE takes the tables that refer to its own along
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.migration import actions
 from pgheadroom.migration.actions import Action, Address, NamedRelation, Remarkable, Work
 from pgheadroom.migration.effect import Effect, Lock

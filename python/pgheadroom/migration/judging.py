@@ -10,12 +10,11 @@ contradicts the rule is not given.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pgheadroom.advise.hot import HotChange, Part, outcome, parts_of
 from pgheadroom.advise.runs import Runner
 from pgheadroom.advise.updates import Assigning, Updates, updates_of, updates_per_s
-from pgheadroom.dataclass import dataclass
 from pgheadroom.migration.answer import (
     AssigningClass,
     CheckEvidence,

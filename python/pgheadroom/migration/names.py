@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.migration.actions import Address, NamedRelation
 from pgheadroom.migration.foreign_keys import ForeignKeys
 from pgheadroom.profile import Profile

@@ -9,8 +9,7 @@ does: an index that it makes and the other drops. Most run the part forward in o
 from __future__ import annotations
 
 import re
-
-from pgheadroom.dataclass import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

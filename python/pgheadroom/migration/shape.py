@@ -9,12 +9,11 @@ updates can be HOT is kept beside, as a `HotShape` before and after.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from pgheadroom import _core
 from pgheadroom.advise.hot import Blocker, HotIndex, HotShape, shape_of
 from pgheadroom.advise.row import labels_of
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError
 from pgheadroom.migration.effect import Effect
 from pgheadroom.profile import ColumnProfile, IndexProfile, TableProfile, Values, Width

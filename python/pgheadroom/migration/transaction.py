@@ -8,9 +8,8 @@ stopped waits for whatever the transaction does afterwards, to other tables too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.migration.actions import MigrationStatement, NamedRelation, Work
 from pgheadroom.migration.effect import LOCKS, STOPS_WRITERS, Effect, Lock
 from pgheadroom.units import show_bytes

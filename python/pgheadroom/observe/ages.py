@@ -18,10 +18,9 @@ import bisect
 import itertools
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.observe.fills import RowState
 from pgheadroom.profile.observed import ObservedAges
 

@@ -5,8 +5,8 @@ The rows of a recording by the table that they are of, read once.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.sources.recording import AnswerRow, Recording
 
 

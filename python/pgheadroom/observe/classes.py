@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.observe.triggers import Trigger, find_triggers
 from pgheadroom.sources.log import StatementCounts
 from pgheadroom.sources.recording import AnswerRow, Recording

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.observe.key_entry import key_entry
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.observe.widths import WIDTH_MAX, ColumnWidth, catalog_type, string_width

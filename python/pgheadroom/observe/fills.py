@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.profile.observed import ObservedFill
 
 _ROWS_MIN = 5  # sampled rows that have a value, or a length that is averaged; arbitrary

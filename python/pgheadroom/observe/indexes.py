@@ -9,11 +9,10 @@ expressions or predicate name; from 16 on summarizing indexes (BRIN) do not coun
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from pgheadroom import quoting
-from pgheadroom.dataclass import dataclass
 from pgheadroom.observe.columns import ColumnSeen
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.profile.column_types import PATTERN_OPS, has_operators

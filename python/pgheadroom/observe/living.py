@@ -12,9 +12,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.observe.ages import Ages
 from pgheadroom.observe.fills import Fill
 from pgheadroom.profile.change import Change

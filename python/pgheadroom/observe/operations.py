@@ -9,9 +9,8 @@ becomes an update of one column that no index has, marked as assumed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.observe.ages import Ages
 from pgheadroom.observe.classes import CountedUpdates
 from pgheadroom.observe.fills import Fill, read_fills

@@ -16,10 +16,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.profile.workload import Pick
 
 _YOUNG_ROWS_MIN = 50  # fewer young rows say nothing about skew; arbitrary

@@ -8,8 +8,8 @@ apart from what counters err by.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.observe.classes import CountedUpdates
 
 # A busy session reports its table counters once a second (PGSTAT_MIN_INTERVAL,

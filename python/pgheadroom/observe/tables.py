@@ -5,10 +5,9 @@ One table of a recording: its part of the profile, and what was observed of it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import read
 from pgheadroom.observe.answers import Answers
 from pgheadroom.observe.columns import ColumnSeen, make_column, page_widths, sampled_widths

@@ -9,9 +9,9 @@ extensions assign is known; any other trigger may change what it likes, and is n
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from pgheadroom import _core
-from pgheadroom.dataclass import dataclass
 from pgheadroom.profile.observed import ObservedTrigger
 from pgheadroom.sources.recording import AnswerRow, Recording
 

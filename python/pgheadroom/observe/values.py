@@ -13,8 +13,8 @@ its value is the same before and after. So it is asked of columns alone that no 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.profile.observed import ObservedValues
 from pgheadroom.sources.recording import AnswerRow
 

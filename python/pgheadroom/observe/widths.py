@@ -5,8 +5,8 @@ Widths of a live table's values, and the names of their types, as a profile has 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.profile.column_types import EXTENSIONS
 from pgheadroom.profile.spelling import type_name
 from pgheadroom.profile.tables import Width

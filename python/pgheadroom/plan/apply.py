@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.plan.checking import DONE, check_target, differences, found_out, refuse_changed
 from pgheadroom.plan.execution import ApplyCall, Changed, Execution, Stopped
 from pgheadroom.plan.marks import Catalog

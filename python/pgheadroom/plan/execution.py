@@ -10,10 +10,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import SourceError
 from pgheadroom.plan.checking import differences, effect_of
 from pgheadroom.plan.guard import SqueezeGuard

@@ -7,9 +7,9 @@ Both go through the same functions of `observe`, so that an unchanged table give
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import SourceError
 from pgheadroom.observe.indexes import observed_index, read_index
 from pgheadroom.plan.values import ColumnMark, IndexMark, TableMark, Target

@@ -5,10 +5,9 @@ What an observation says of a table, as far as a forecast is held against it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from pgheadroom.advise.log_wal import log_wal
-from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import in_file
 from pgheadroom.profile import Profile
 from pgheadroom.profile.observed import UpdateClass

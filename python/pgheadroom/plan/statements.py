@@ -11,7 +11,8 @@ inserts (`intRelOpts`, src/backend/access/common/reloptions.c, through
 
 from __future__ import annotations
 
-from pgheadroom.dataclass import dataclass
+from dataclasses import dataclass
+
 from pgheadroom.errors import InputError
 from pgheadroom.plan.values import TableMark, Tool
 from pgheadroom.quoting import called, printable, shell_word, shown_literal

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pgheadroom.advise.advice import StatedPolicy
 from pgheadroom.advise.foreseen import Point, Transition
 from pgheadroom.advise.knobs import Fit
-from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import Filed, in_file, read, unframed
 from pgheadroom.plan.measured import MeasuredInterval
 from pgheadroom.profile.within import StoredProfile

@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.play.ended import Ended, lines_from
 
 _LINE = re.compile(

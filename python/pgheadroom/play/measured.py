@@ -8,10 +8,10 @@ does not count is None, never 0.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom import quoting
-from pgheadroom.dataclass import dataclass
 from pgheadroom.outcome import COUNTERS, Outcome, put_together
 from pgheadroom.play.waldump import WalSums, WindowWal
 

@@ -9,11 +9,11 @@ BRIN indexes.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom import _core, quoting
-from pgheadroom.dataclass import dataclass
 
 if TYPE_CHECKING:
     import psycopg

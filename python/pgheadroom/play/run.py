@@ -12,11 +12,11 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom import quoting
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError, LabError, MeasurementInvalid
 from pgheadroom.outcome import Outcome, mid
 from pgheadroom.play.course import ClientsCourse, course

@@ -26,9 +26,9 @@ A client's own rows of a table are numbered in their order, the loaded ones firs
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from pgheadroom import quoting
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError
 from pgheadroom.play import living
 from pgheadroom.play.values import (

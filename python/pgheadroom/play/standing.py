@@ -12,7 +12,8 @@ that the twin can use, whatever it costs in time.
 
 from __future__ import annotations
 
-from pgheadroom.dataclass import dataclass
+from dataclasses import dataclass
+
 from pgheadroom.servers.pgbench import TransactionLog
 
 _TIMES = 10

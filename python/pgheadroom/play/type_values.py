@@ -8,8 +8,8 @@ both stands in `row/counted.rs` and `wrap.rs` of the twin, with what is stored.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.profile import ColumnProfile
 
 _DAY_MICROSECONDS = 86_400_000_000

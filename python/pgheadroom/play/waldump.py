@@ -16,10 +16,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import LabError, MeasurementInvalid
 
 _RECORD = re.compile(

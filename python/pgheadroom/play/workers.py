@@ -21,11 +21,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.play.ended import Ended, lines_from
 from pgheadroom.types import Span
 

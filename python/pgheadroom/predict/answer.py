@@ -8,9 +8,8 @@ The trade stands beside it, against the highest fillfactor that was asked for.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import in_file
 from pgheadroom.outcome import Value, middle
 from pgheadroom.types import Interval

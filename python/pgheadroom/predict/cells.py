@@ -5,9 +5,8 @@ The cells of a curve: one profile at several fillfactors, and beside each with o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import ParameterError
 from pgheadroom.predict.fillfactors import Fillfactor
 from pgheadroom.predict.variants import UNCHANGED, IndexChange, changed, name_of

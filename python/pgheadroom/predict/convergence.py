@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.predict.series import Series
 
 WITHIN = 0.01

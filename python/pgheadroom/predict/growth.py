@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import in_file
 from pgheadroom.predict.series import Series
 from pgheadroom.profile import Profile

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-
-from pgheadroom.dataclass import dataclass
+from dataclasses import dataclass
 
 RANGE_KEYS = 1000
 """Keys of a range whose pages are counted."""

@@ -5,9 +5,9 @@ One run of the twin that watches a page: what happens to it, event by event.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pgheadroom import _core
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import ParameterError
 from pgheadroom.page_life import PageLife, read_life
 from pgheadroom.predict.cells import make_cells, updated_tables

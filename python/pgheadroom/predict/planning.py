@@ -8,9 +8,9 @@ afterwards asks the plan.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import ParameterError
 from pgheadroom.predict.cells import Cell, loaded_at
 from pgheadroom.predict.clock import Clock, clock_of

@@ -9,11 +9,10 @@ model: rows are copied under a snapshot that is held meanwhile, then changes are
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from pgheadroom import _core
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import ParameterError
 from pgheadroom.forms import Stored, in_file
 from pgheadroom.outcome import Outcome, Value

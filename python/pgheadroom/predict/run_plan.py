@@ -11,12 +11,11 @@ import json
 import math
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Literal
 
 from pgheadroom import _core
-from pgheadroom.dataclass import dataclass
 from pgheadroom.defaults import SEEDS_DEFAULT
 from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.predict.cells import Cell

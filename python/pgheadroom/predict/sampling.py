@@ -21,9 +21,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import ParameterError
 from pgheadroom.layout import TableLayout, of_profile
 from pgheadroom.outcome import SUMMED, Outcome, mid, middle, put_together

@@ -7,10 +7,10 @@ Counters, WAL and modified pages of a window are its own; sizes are those at its
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pgheadroom import _core
-from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import Stored
 from pgheadroom.outcome import KEYS, SUMMED, Outcome, Value, middle, put_together
 from pgheadroom.predict.spread import spread

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.outcome import KEYS, SHARES, Outcome, Value, mid, middle, outcome_of
 from pgheadroom.profile import Profile
 from pgheadroom.types import Interval

@@ -10,10 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from pgheadroom import _core
-from pgheadroom.dataclass import dataclass
 from pgheadroom.outcome import SUMMED, Outcome, put_together
 from pgheadroom.predict import failing, machines, without_row
 from pgheadroom.predict.clock import ByItself, by_itself

@@ -5,11 +5,10 @@ What a prediction is: its cells, its answer and what it rests on, as they are sh
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
 import pgheadroom
-from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import Filed, in_file
 from pgheadroom.outcome import KEYS, Outcome
 from pgheadroom.predict.answer import CurveAnswer, Setting, answer_of

@@ -5,9 +5,8 @@ The minor version that the twin follows: what it predicts depends on it.
 from __future__ import annotations
 
 import re
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError, ServerNotFound
 from pgheadroom.profile import Profile
 from pgheadroom.servers import find_programs, is_connection

@@ -8,10 +8,10 @@ there had been fewer updates. Where it is more than a little, every result says 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
 from pgheadroom import _core
-from pgheadroom.dataclass import dataclass
 from pgheadroom.outcome import Value, middle
 from pgheadroom.predict.spread import counted
 from pgheadroom.profile import Profile

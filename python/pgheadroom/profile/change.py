@@ -5,10 +5,9 @@ What an update does to columns: the `sets` of an operation, a list or a table of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Annotated
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import between, brief, in_file
 
 GROWTH_BYTES_MAX = 1_000_000

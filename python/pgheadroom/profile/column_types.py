@@ -9,9 +9,8 @@ of the layout. A test holds the four together.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
-
-from pgheadroom.dataclass import dataclass
 
 UNKNOWN_WIDTH_BYTES = 32
 """What PostgreSQL's planner assumes of a type (`get_typavgwidth`, lsyscache.c)."""

@@ -9,10 +9,9 @@ others (`observed.py`, `observed_server.py`). What has to fit together is in `co
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import Expected, Stored, Text, between, in_file, write
 from pgheadroom.profile.observed_server import ObservedServer
 from pgheadroom.profile.spelling import Words, memory, server_version

@@ -7,10 +7,9 @@ written by that (`pgheadroom.forms`); what has to fit together is in `completing
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import Expected, NameList, Stored, Text, between, in_file
 from pgheadroom.profile.column_types import FORMS, ColumnForm, Kind, base_of, length_of
 from pgheadroom.profile.observed import ObservedTable

@@ -9,9 +9,9 @@ the profile does not ask whether it is one: a plan has to be undone by whatever 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import Stored
 from pgheadroom.profile.model import Profile
 from pgheadroom.profile.reading import parse_profile

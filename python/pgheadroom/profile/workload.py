@@ -8,10 +8,9 @@ long it goes on is the `Run`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from typing import Annotated, Literal
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import Expected, NameList, Stored, Text, between, in_file
 from pgheadroom.profile.change import (
     SETS_EXPECTED,

@@ -15,12 +15,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import altair as alt
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.lab.design import Measure
 from pgheadroom.lab.reading import middle, printable
 from pgheadroom.lab.result import CellValue

@@ -6,7 +6,7 @@ A result of any kind gives one (`views.heading`), so that pages and terminals kn
 
 from __future__ import annotations
 
-from pgheadroom.dataclass import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,9 +10,9 @@ below is made here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.lab import reading
 from pgheadroom.report import html_tables, views
 from pgheadroom.report.page import page

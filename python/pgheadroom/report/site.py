@@ -21,11 +21,11 @@ import re
 import stat
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pgheadroom
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError
 from pgheadroom.lab.record import SecondsSeries
 from pgheadroom.lab.result import ExperimentResult

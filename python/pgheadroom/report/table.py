@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.lab.reading import middle, number, printable
 from pgheadroom.lab.result import CellValue
 from pgheadroom.types import Interval

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import LabError, MeasurementInvalid
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import os
 import re
 import shutil
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError, LabError, ParameterError, ProgramMissing, ServerNotFound
 from pgheadroom.servers.cache import copy_of_build
 from pgheadroom.servers.environment import client_environment

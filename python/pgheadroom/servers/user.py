@@ -11,10 +11,10 @@ import os
 import pwd
 import subprocess
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import LabError
 
 _CANDIDATES = ("postgres", "nobody")

@@ -7,9 +7,9 @@ most 1,000 pages a table, in the words of `observe` (`observing.py`).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.sources.observing import ObservationRequest, ask_with_samples
 from pgheadroom.sources.recording import AnswerRow, Recording
 from pgheadroom.sources.sampled import sample_summary

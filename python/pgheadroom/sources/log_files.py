@@ -16,9 +16,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import ParameterError
 
 _TAIL_BYTES = 256

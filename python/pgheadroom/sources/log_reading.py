@@ -20,12 +20,12 @@ import re
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from pgheadroom import _core
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError
 from pgheadroom.progress import Say
 from pgheadroom.sources.encoding import codec_of

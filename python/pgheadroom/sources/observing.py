@@ -19,9 +19,9 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import ParameterError
 from pgheadroom.progress import Say
 from pgheadroom.sources import sql

@@ -13,10 +13,10 @@ import functools
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from pgheadroom import _core
-from pgheadroom.dataclass import dataclass
 
 WriteKind = Literal["insert", "update", "upsert", "merge", "delete"]
 

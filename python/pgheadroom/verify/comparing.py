@@ -11,10 +11,10 @@ Whether two observations of a table may be compared, and a verdict on one measur
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from pgheadroom.advise.foreseen import Point
-from pgheadroom.dataclass import dataclass
 from pgheadroom.outcome import Value, as_interval
 from pgheadroom.plan.measured import MeasuredInterval
 from pgheadroom.types import Interval

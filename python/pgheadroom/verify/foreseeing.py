@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pgheadroom.advise.calibrate import calibrate
 from pgheadroom.advise.duration import follows_rows
@@ -29,7 +29,6 @@ from pgheadroom.advise.runs import Runner
 from pgheadroom.advise.scenario import SAMPLE_PAGES, Scenario, make_scenario
 from pgheadroom.advise.shares import observed_shares
 from pgheadroom.advise.width import width_of
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import TwinError
 from pgheadroom.predict import minor_version
 from pgheadroom.profile import Profile

@@ -7,7 +7,8 @@ shown only.
 
 from __future__ import annotations
 
-from pgheadroom.dataclass import dataclass
+from dataclasses import dataclass
+
 from pgheadroom.outcome import Value, as_interval
 from pgheadroom.plan.measured import MeasuredInterval
 from pgheadroom.plan.values import Forecast

@@ -16,8 +16,9 @@ of it. That is nothing where a vacuum could not come, and little where much has 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pgheadroom import _core
-from pgheadroom.dataclass import dataclass
 from pgheadroom.types import Interval
 from pgheadroom.units import PAGE_BYTES
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pgheadroom.advise.scenario import Scenario, tiled
 from pgheadroom.advise.younger import younger
-from pgheadroom.dataclass import dataclass
 from pgheadroom.profile import Operation, Snapshot
 from pgheadroom.profile.workload import by_transaction
 

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Self
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import Filed, in_file, read, unframed
 from pgheadroom.outcome import Value
 from pgheadroom.verify.comparing import ForecastVerdict, Likeness

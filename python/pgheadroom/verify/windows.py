@@ -18,8 +18,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.sources.recording import Recording
 from pgheadroom.stats import t_quantile
 from pgheadroom.types import Interval

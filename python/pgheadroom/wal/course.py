@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pgheadroom import _core
-from pgheadroom.dataclass import dataclass
 from pgheadroom.wal.reading import existing, parsed_position, read_wal
 from pgheadroom.wal.values import Stretch, WalStats
 

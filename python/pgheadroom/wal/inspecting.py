@@ -18,12 +18,11 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pgheadroom
 from pgheadroom import _core
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import UnsupportedServer
 from pgheadroom.quoting import identifier
 from pgheadroom.wal.names import Names

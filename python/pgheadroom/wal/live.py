@@ -15,12 +15,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
 import pgheadroom
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import ParameterError, PrivilegeMissing, SourceError, WalError, WalIncomplete
 from pgheadroom.quoting import identifier, printable
 from pgheadroom.sources.session import read_only_session

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError, SourceError
 from pgheadroom.forms import FieldError, Filed, fail, in_file, read, unframed
 from pgheadroom.input_file import read_text

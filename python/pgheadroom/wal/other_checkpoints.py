@@ -5,9 +5,9 @@ The log with checkpoints at other distances: what would go and come of its full-
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from pgheadroom import _core
-from pgheadroom.dataclass import dataclass
 from pgheadroom.defaults import COMPLETION_TARGET
 from pgheadroom.wal.values import RelationWal, WalStats
 from pgheadroom.wal.what_if_values import CheckpointWal, Range, RelationWhatIf, middle

@@ -9,9 +9,8 @@ image's bytes count under the image's reason, everything else under the record's
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.forms import Filed, in_file
 from pgheadroom.tabular import Row, Tabular
 

@@ -4,7 +4,8 @@ The log otherwise, as a value: with other checkpoints, another compression, with
 
 from __future__ import annotations
 
-from pgheadroom.dataclass import dataclass
+from dataclasses import dataclass
+
 from pgheadroom.forms import Filed
 
 

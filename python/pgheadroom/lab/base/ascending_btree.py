@@ -7,9 +7,8 @@ the rightmost page of each level changes, so counts of items are all that is kep
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.lab.base import wal_arithmetic as wal
 
 _ITEM_BYTES = 16

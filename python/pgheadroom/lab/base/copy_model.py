@@ -8,10 +8,9 @@ the end of the file, and the free space map knows of those that were more than a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from pgheadroom import _core
-from pgheadroom.dataclass import dataclass
 from pgheadroom.lab.base import wal_arithmetic as wal
 
 BATCH_ROWS = 1000

@@ -10,10 +10,10 @@ import hashlib
 import random
 import string
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom import _core
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import MeasurementInvalid
 from pgheadroom.lab.counters import wait_for_clients
 from pgheadroom.lab.design import Factor

@@ -4,11 +4,12 @@ All that is said of one table of an advice.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pgheadroom.advise.advice import Advice, Observation
 from pgheadroom.advise.foreseen import Point
 from pgheadroom.advise.shares import AGREES_WITHIN
 from pgheadroom.advise.table_advice import Remark, TableAdvice
-from pgheadroom.dataclass import dataclass
 from pgheadroom.lab import reading
 from pgheadroom.outcome import Value, middle
 from pgheadroom.report.advice import sql as advice_sql

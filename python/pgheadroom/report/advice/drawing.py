@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from pgheadroom.advise.foreseen import Point
 from pgheadroom.advise.table_advice import TableAdvice
-from pgheadroom.dataclass import dataclass
 from pgheadroom.outcome import Value, middle
 from pgheadroom.report.advice import tables as advice_tables
 from pgheadroom.types import Interval

@@ -7,9 +7,9 @@ What `apply` executes is the plan's; this is what a report shows beside a verdic
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from pgheadroom.advise.table_advice import TableAdvice
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError
 from pgheadroom.quoting import shell_word, shown_literal, shown_relation
 from pgheadroom.types import PgVersion

@@ -4,10 +4,11 @@ The statements of an advice, with their undo, as they are shown.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pgheadroom.advise.advice import Observation
 from pgheadroom.advise.foreseen import moves_hot
 from pgheadroom.advise.table_advice import Remark, TableAdvice
-from pgheadroom.dataclass import dataclass
 from pgheadroom.lab import reading
 from pgheadroom.report.advice import sql as advice_sql
 

@@ -8,10 +8,10 @@ each group of cells that share everything but the compared factor.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import altair as alt
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.lab import reading
 from pgheadroom.lab.reading import Result
 from pgheadroom.lab.record import SecondsColumn, SecondsSeries

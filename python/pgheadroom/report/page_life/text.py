@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.page_life import HEADER_BYTES, PAGE_BYTES, Item, PageEvent, PageLife, PageState
 
 _SHOWN_FIRST, _SHOWN_LAST = 30, 15

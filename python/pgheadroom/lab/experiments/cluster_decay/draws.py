@@ -12,12 +12,11 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from pgheadroom import _core
-from pgheadroom.dataclass import dataclass
 from pgheadroom.lab import driver
 from pgheadroom.lab.design import Request, Trial
 from pgheadroom.profile import Profile, read_profile, to_json

@@ -9,11 +9,10 @@ import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom import _core
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import MeasurementInvalid, UnsupportedServer
 from pgheadroom.lab import rounds
 from pgheadroom.lab.checkpoints import checkpoints_begun

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 import functools
 import time
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import MeasurementInvalid
 from pgheadroom.lab import driver, guards
 from pgheadroom.lab.checkpoints import checkpoints_begun

@@ -8,9 +8,9 @@ equally often; the index is built by CREATE INDEX, whose rules are ported here.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from pgheadroom import _core
-from pgheadroom.dataclass import dataclass
 from pgheadroom.units import PAGE_BYTES
 
 DISTINCT_VALUES = 10

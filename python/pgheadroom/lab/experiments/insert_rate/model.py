@@ -8,9 +8,9 @@ Heap/INSERT each) or by COPY (a MULTI_INSERT for each batch and page), so many a
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 
 from pgheadroom import _core
-from pgheadroom.dataclass import dataclass
 from pgheadroom.lab.base import wal_arithmetic as wal
 from pgheadroom.lab.base.ascending_btree import AscendingBtree
 from pgheadroom.lab.base.copy_model import Copied, batches

@@ -7,9 +7,9 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_right, insort
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pgheadroom import _core
-from pgheadroom.dataclass import dataclass
 from pgheadroom.lab.base.ascending_btree import AscendingBtree
 from pgheadroom.lab.base.copy_model import Copied, batches
 

@@ -8,9 +8,9 @@ go, with a checkpoint between its last change and the read.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from pgheadroom import _core
-from pgheadroom.dataclass import dataclass
 from pgheadroom.lab.base import wal_arithmetic as wal
 from pgheadroom.units import PAGE_BYTES
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.errors import InputError, MeasurementInvalid
 from pgheadroom.lab import driver, guards
 from pgheadroom.lab.base.accounts_trial import AUTOVACUUM_SETTINGS

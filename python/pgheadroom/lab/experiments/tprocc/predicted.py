@@ -13,9 +13,9 @@ import functools
 import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.lab.experiments.tprocc.schedules import UPDATED, fillfactors
 from pgheadroom.units import PAGE_BYTES
 

@@ -5,10 +5,10 @@ Running the five transactions by pgbench in the standard's mix, and reading what
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgheadroom.dataclass import dataclass
 from pgheadroom.lab import driver
 
 if TYPE_CHECKING:

@@ -18,12 +18,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from pgheadroom import _core
-from pgheadroom.dataclass import dataclass
 from pgheadroom.lab import driver, predicted
 from pgheadroom.lab.design import Request, Trial, TrialCell
 from pgheadroom.lab.record import TrialSample
