@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 
 import pytest
 from observed import change, conninfo, load
@@ -13,14 +14,25 @@ from pgheadroom.cli.observe_wal import said_log
 from pgheadroom.errors import InputError, PrivilegeMissing
 from pgheadroom.observe import find_classes, observe
 from pgheadroom.profile import parse_profile, to_json
-from pgheadroom.servers import Host, ServerPrograms
+from pgheadroom.servers import Cluster, Host, ServerPrograms
 from pgheadroom.sources.observing import ObservationRequest, watch
+from pgheadroom.sources.recording import Recording
 from pgheadroom.sources.session import read_only_session
-from pgheadroom.wal.beside import beside
+from pgheadroom.wal.beside import LogBeside, beside
 from pgheadroom.wal.from_files import FileLog
 
 SYSTEM_AT = 24
 """Where a segment's first page has the server's number."""
+
+
+def _watched(cluster: Cluster, work: Callable[[str], None]) -> tuple[Recording, LogBeside]:
+    """A second of the cluster, in which `work` is done, and the log of it."""
+    request = ObservationRequest(duration_s=1.0, ticks=2, samples=True)
+    with (
+        read_only_session(conninfo(cluster), {}) as connection,
+        beside(conninfo(cluster), {}, wanted=True) as log,
+    ):
+        return watch(connection, request, work, lambda moment, _: log.at(moment)), log
 
 
 def test_the_log_has_what_the_counters_have(programs: ServerPrograms) -> None:
@@ -50,16 +62,11 @@ def test_the_log_has_what_the_counters_have(programs: ServerPrograms) -> None:
             beside(conninfo(cluster, "nobody"), {}, wanted=True),
         ):
             pass
-        request = ObservationRequest(duration_s=1.0, ticks=2, samples=True)
-        with (
-            read_only_session(conninfo(cluster), {}) as connection,
-            beside(conninfo(cluster), {}, wanted=True) as log,
-        ):
-            recording = watch(connection, request, work, lambda moment, _: log.at(moment))
-            classes = find_classes(recording, [], [])
-            bare = observe(recording, classes, mask=False, sampled=True)
-            profile = log.add(bare)
-            masked = log.add(observe(recording, classes, mask=True, sampled=True))
+        recording, log = _watched(cluster, work)
+        classes = find_classes(recording, [], [])
+        bare = observe(recording, classes, mask=False, sampled=True)
+        profile = log.add(bare)
+        masked = log.add(observe(recording, classes, mask=True, sampled=True))
     assert profile.server.observed is not None
     whole = profile.server.observed.wal
     assert whole is not None
@@ -171,14 +178,9 @@ def test_a_name_that_passes_to_another_table(programs: ServerPrograms) -> None:
                 load(cluster, SWAP)
             done.append(text)
 
-        request = ObservationRequest(duration_s=1.0, ticks=2, samples=True)
-        with (
-            read_only_session(conninfo(cluster), {}) as connection,
-            beside(conninfo(cluster), {}, wanted=True) as log,
-        ):
-            recording = watch(connection, request, work, lambda moment, _: log.at(moment))
-            classes = find_classes(recording, [], [])
-            profile = log.add(observe(recording, classes, mask=False, sampled=True))
+        recording, log = _watched(cluster, work)
+        classes = find_classes(recording, [], [])
+        profile = log.add(observe(recording, classes, mask=False, sampled=True))
     (table,) = [one for one in profile.tables if one.observed and one.observed.wal]
     assert table.observed is not None
     assert table.observed.wal is not None

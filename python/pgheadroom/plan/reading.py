@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -93,8 +92,6 @@ def read_object(path: Path, expected: str) -> dict[str, Any]:
 
 def digest(plan: Plan) -> str:
     """SHA-256 of what the file holds, however it is laid out: 1 and 1.0 alike, keys in order."""
-    made = Plan.from_json(replace(plan, profile=None).to_json()).to_json()
-    if plan.profile is not None:
-        made["profile"] = plan.profile.written
+    made = Plan.from_json(plan.to_json()).to_json()
     text = json.dumps(made, sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
