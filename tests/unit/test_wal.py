@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from wal_files import SEGMENT, WalFile, small
+from wal_files import PAGE, SEGMENT, WalFile, small
 
 import pgheadroom as ph
 from pgheadroom import _core, errors
@@ -160,7 +160,7 @@ def test_a_hole_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert run(["wal", "stats", str(tmp_path), "--allow-gaps"]) == 0
     shown = capsys.readouterr().out
     assert "Not read" in shown
-    assert "0/900000" in shown
+    assert stats["gaps"][0]["to_lsn"] in shown
 
 
 def _of_three_segments(folder: Path) -> list[bytes]:
@@ -178,7 +178,11 @@ def test_a_hole_in_a_pipe_is_named(tmp_path: Path) -> None:
     found = read_wal(joined)
     assert {one.relfilenode for one in found.relations} == {7, 9}
     (gap,) = found.gaps
-    assert (gap.to_lsn, gap.path) == ("0/900000", str(joined))
+    # Up to the first record that is whole again: one began in the missing segment.
+    assert ("0/900028" < gap.to_lsn < "0/920000", gap.path) == (True, str(joined))
+    assert read_wal(joined, begin=gap.to_lsn).total.records == (
+        found.total.records - read_wal(joined, end=gap.from_lsn).total.records
+    )
     assert found.end_lsn == read_wal(tmp_path).end_lsn
     # Behind the log's end lie segments that are kept for later, with what they held before.
     joined.write_bytes(second + third + first)
@@ -189,6 +193,31 @@ def test_a_hole_in_a_pipe_is_named(tmp_path: Path) -> None:
     foreign[24] ^= 1
     joined.write_bytes(first + foreign)
     assert {one.relfilenode for one in read_wal(joined).relations} == {7}
+
+
+@pytest.mark.parametrize("length", [5 * PAGE, 5 * PAGE + 100, 3, SEGMENT - 1, SEGMENT - 3000])
+def test_a_segment_cut_short_in_a_pipe_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], length: int
+) -> None:
+    """
+    At the end of a page too, and whatever comes behind: the next segment is found at any byte.
+
+    A segment that is missing and one that was cut off are two stretches side by side.
+    """
+    folder = tmp_path / "segments"
+    folder.mkdir()
+    first, second, third = _of_three_segments(folder)
+    (joined := tmp_path / "joined").write_bytes(first + second[:length] + third)
+    assert run(["wal", "stats", str(joined), "-f", "json"]) == 3
+    (gap,) = json.loads(capsys.readouterr().out)["gaps"]
+    sorted(folder.iterdir())[1].write_bytes(second[:length])
+    (of_file,) = read_wal(folder).gaps
+    assert (gap["from_lsn"], gap["to_lsn"]) == (of_file.from_lsn, of_file.to_lsn)
+    assert read_wal(joined).total == read_wal(folder).total
+    assert run(["wal", "stats", str(joined), "--allow-gaps"]) == 0
+    joined.write_bytes(first + third[: 2 * PAGE])
+    missing, cut = read_wal(joined).gaps
+    assert (missing.to_lsn, cut.from_lsn, cut.to_lsn) == ("0/900000", "0/900000", "0/A00000")
 
 
 @pytest.mark.parametrize("place", [1, 2])
@@ -203,9 +232,61 @@ def test_a_packed_file_cut_short_is_named(tmp_path: Path, place: int) -> None:
     found = read_wal(tmp_path)
     (gap,) = found.gaps
     assert (gap.path, gap.why) == (str(torn), "the file does not unpack any further")
-    assert gap.to_lsn == f"0/{8 + place:X}00000"
+    behind = {1: ("0/900028", "0/920000"), 2: ("0/A00000", "0/A00000")}[place]
+    assert behind[0] <= gap.to_lsn <= behind[1]
     numbers = {one.relfilenode for one in found.relations}
     assert {7, 7 + (3 - place)} <= numbers
+
+
+_NO_ARCHIVE = {
+    "gz": gzip.compress(b"\x18\xd1" * 5000)[:9],
+    "lz4": b"no archive at all" * 100,
+    "zst": b"",
+}
+
+
+@pytest.mark.parametrize("end", _NO_ARCHIVE)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_file_that_does_not_unpack_is_a_hole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], end: str, place: int
+) -> None:
+    """One stretch, named by the file, both sides summed; alone it is no log."""
+    contents = _of_three_segments(tmp_path)
+    path = sorted(tmp_path.iterdir())[place]
+    path.unlink()
+    found = read_wal(tmp_path)
+    torn = path.with_name(f"{path.name}.{end}")
+    torn.write_bytes(_NO_ARCHIVE[end])
+    assert run(["wal", "stats", str(tmp_path), "-f", "json"]) == 3
+    stats = json.loads(capsys.readouterr().out)
+    (gap,) = stats["gaps"]
+    assert gap["path"] == str(torn)
+    assert gap["why"] == "the file does not unpack at all"
+    assert gap["from_lsn"] < f"0/{7 + place:X}00029"
+    assert gap["to_lsn"] >= f"0/{8 + place:X}00000"
+    assert stats["total"]["records"] == found.total.records
+    assert run(["wal", "stats", str(torn)]) == 3
+    assert contents
+
+
+@pytest.mark.parametrize("at", [0, 3, 9, 38])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_damaged_first_page_costs_its_records(tmp_path: Path, at: int, place: int) -> None:
+    """The name says where the segment lies; the rest of it is read, and the page is named."""
+    contents = _of_three_segments(tmp_path)
+    whole = read_wal(tmp_path)
+    path = sorted(tmp_path.iterdir())[place]
+    damaged = bytearray(contents[place])
+    damaged[at] ^= 0x40
+    path.write_bytes(damaged)
+    found = read_wal(tmp_path)
+    if at == 38:  # of WAL's page size: no record's place depends on it
+        assert (found.total, found.gaps) == (whole.total, ())
+        return
+    (gap,) = found.gaps
+    assert whole.total.records - 2 <= found.total.records < whole.total.records
+    assert gap.to_lsn < f"0/{7 + place:X}20000"
+    assert not found.notes or "Not read" not in found.notes[0]
 
 
 def test_a_timeline_that_is_not_there_is_refused(tmp_path: Path) -> None:

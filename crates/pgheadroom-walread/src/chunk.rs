@@ -21,7 +21,7 @@ impl Chunk {
     /// Zeros.
     #[must_use]
     pub fn new() -> Self {
-        let bytes = vec![0; CHUNK_BYTES + CHUNK_ALIGN];
+        let bytes = vec![0; CHUNK_BYTES + PAGE_BYTES + CHUNK_ALIGN];
         let from = bytes.as_ptr().align_offset(CHUNK_ALIGN).min(CHUNK_ALIGN);
         Self { bytes, from }
     }
@@ -32,6 +32,14 @@ impl Chunk {
 
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes[self.from..][..CHUNK_BYTES]
+    }
+
+    /// A page of which so many bytes lie at a place, and no more: filled up with zeros.
+    pub(crate) fn filled_up(&mut self, at: usize, there: usize) -> &[u8] {
+        let (bytes, page) = self.bytes[self.from..].split_at_mut(CHUNK_BYTES);
+        page[..there].copy_from_slice(&bytes[at..at + there]);
+        page[there..PAGE_BYTES].fill(0);
+        &page[..PAGE_BYTES]
     }
 }
 

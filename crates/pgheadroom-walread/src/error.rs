@@ -2,6 +2,8 @@
 
 use pgheadroom_layout::Lsn;
 
+use crate::format::is_known_elsewhere;
+
 /// Why WAL cannot be read, with where that was found.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -12,6 +14,14 @@ pub enum WalError {
         /// The file.
         path: String,
         /// What the system says.
+        problem: String,
+    },
+    /// What is compressed does not unpack, or not as far as the first page's header.
+    #[error("{path} does not unpack: {problem}; expected a segment packed as its name says")]
+    Unpacks {
+        /// The file.
+        path: String,
+        /// What the unpacker says.
         problem: String,
     },
     /// The first page is not that of a WAL segment.
@@ -78,6 +88,19 @@ pub enum WalError {
         /// Why there is none.
         problem: String,
     },
+}
+
+impl WalError {
+    /// Whether it may be damage of one file that is WAL like those beside it, and not something
+    /// that was given by mistake, or that the system does not let be read.
+    #[must_use]
+    pub fn is_of_one_file(&self) -> bool {
+        match self {
+            Self::Unpacks { .. } | Self::NotWal { .. } | Self::PageSize { .. } => true,
+            Self::UnknownMagic { magic, .. } => !is_known_elsewhere(*magic),
+            _ => false,
+        }
+    }
 }
 
 /// What is wrong with one record or page: the end of the log, or damage.

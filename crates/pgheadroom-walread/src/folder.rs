@@ -47,10 +47,21 @@ pub fn choose(paths: &[PathBuf], timeline: Option<u32>) -> Result<Chosen, WalErr
     }
     let mut chosen = Chosen::default();
     let mut pieces = Vec::new();
+    let (mut unwritten_yet, mut damaged) = (Vec::new(), Vec::new());
     for path in files {
-        match Piece::look(&path)? {
-            Found::Piece(piece) => pieces.push(piece),
-            Found::NotYetWritten => chosen.not_yet_written.push(path),
+        match Piece::look(&path) {
+            Ok(Found::Piece(piece)) => pieces.push(piece),
+            Ok(Found::NotYetWritten) => unwritten_yet.push(path),
+            Err(error) if error.is_of_one_file() => damaged.push((path, error)),
+            Err(error) => return Err(error),
+        }
+    }
+    add_by_name(&mut pieces, damaged)?;
+    for path in unwritten_yet {
+        let like = pieces.first();
+        match like.and_then(|like| Piece::by_name(&path, like)) {
+            Some(piece) if piece.has_pages() => pieces.push(piece),
+            _ => chosen.not_yet_written.push(path),
         }
     }
     let Some(newest) = timeline.or_else(|| pieces.iter().map(|piece| piece.timeline).max()) else {
@@ -99,6 +110,19 @@ pub fn choose(paths: &[PathBuf], timeline: Option<u32>) -> Result<Chosen, WalErr
     chosen.history_missing =
         line.history.is_none() && chosen.pieces.iter().any(|piece| piece.timeline != newest);
     Ok(chosen)
+}
+
+/// Adds segments whose first page does not say what they are, if others say it and the name where
+/// they lie: the reader finds what is in them, and names what is not.
+fn add_by_name(pieces: &mut Vec<Piece>, damaged: Vec<(PathBuf, WalError)>) -> Result<(), WalError> {
+    for (path, error) in damaged {
+        let like = pieces.first();
+        let Some(piece) = like.and_then(|like| Piece::by_name(&path, like)) else {
+            return Err(error);
+        };
+        pieces.push(piece);
+    }
+    Ok(())
 }
 
 /// Why no file is one to read.

@@ -100,6 +100,15 @@ pub const fn magic_in_words(magic: u16) -> &'static str {
     }
 }
 
+/// Whether a magic is that of another release, or of this one on another machine.
+#[must_use]
+pub const fn is_known_elsewhere(magic: u16) -> bool {
+    matches!(
+        magic,
+        0xD10D | 0xD106 | 0xD101 | 0x10D1 | 0x13D1 | 0x16D1 | 0x18D1 | 0x1FD1
+    )
+}
+
 /// A number of two bytes at a place, little-endian; the place was checked before.
 #[must_use]
 pub fn u16_at(bytes: &[u8], at: usize) -> u16 {

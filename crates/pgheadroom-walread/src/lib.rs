@@ -7,7 +7,8 @@
 //! Versions 15 to 19. Two layers below the sums: [`reader`] makes records out of pages, [`record`]
 //! takes one apart. Foreign bytes are never trusted: every length is checked, nothing is mapped,
 //! memory does not depend on what the bytes claim. A bad record is the end of the log only if
-//! nothing valid follows; else it is a gap, named by position and file ([`run`]).
+//! nothing valid follows; else it is a gap, named by position and file ([`run`]). Gaps are disjoint
+//! and in order, and what lies between two spans of records is one, or several side by side.
 
 mod beside;
 pub mod cause;
@@ -24,6 +25,7 @@ pub mod memo;
 pub mod outcome;
 pub mod packing;
 mod page;
+pub mod pages;
 mod part;
 pub mod piece;
 pub mod reader;

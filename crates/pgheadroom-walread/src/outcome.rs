@@ -24,7 +24,8 @@ pub struct Gap {
 pub struct Outcome {
     /// The sums.
     pub tally: Tally,
-    /// Stretches that could not be read.
+    /// Stretches that could not be read, in order and disjoint: with the sums' spans they are all
+    /// from the first record or stretch to the last, but for headers of pages.
     pub gaps: Vec<Gap>,
     /// Where reading ended, and what is there instead of a record; None where the input ends, or
     /// the range that was asked for.

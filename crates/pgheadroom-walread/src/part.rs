@@ -1,4 +1,13 @@
 //! What one thread reads: pieces in order, over gaps and damage.
+//!
+//! ```text
+//! reading --damage, missing pages, a file's end within its segment--> lost at a position
+//! lost    --a record is read again--> reading; from there to the record is a gap
+//! lost    --no more pages--> the log's end, or where something is missing for sure a gap
+//! ```
+//!
+//! So gaps are in order and disjoint, and each position from the first record on lies in a span of
+//! records that were read, or in a gap.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,13 +18,32 @@ use crate::cut;
 use crate::error::{Broken, WalError};
 use crate::format::PAGE_BYTES;
 use crate::outcome::{Gap, Outcome};
-use crate::piece::{Pages, Piece};
+use crate::pages::{Cut, Pages};
+use crate::piece::Piece;
 use crate::reader::{Reader, Step};
-use crate::resume::{crossing_after, record_after};
+use crate::resume::Behind;
 use crate::sink::Sink;
 use crate::tally::{Range, Tally};
 
 const TORN: &str = "the file does not unpack any further";
+const NO_ARCHIVE: &str = "the file does not unpack at all";
+const SHORT: &str = "the file ends within its segment";
+const MISSING: &str = "segments, or a part of one, are missing";
+
+/// Where the log cannot be read on.
+struct Lost {
+    from: Lsn,
+    /// No record behind names one before this position.
+    floor: Lsn,
+    path: String,
+    why: &'static str,
+    /// Something is missing whatever follows; else it may be the log's end.
+    is_sure: bool,
+    /// The reader begins with what may be a record again.
+    is_tried: bool,
+    /// The first page that came then.
+    resumed: Option<Lsn>,
+}
 
 /// What one thread reads.
 pub(crate) struct Part<S> {
@@ -24,14 +52,12 @@ pub(crate) struct Part<S> {
     magic: u16,
     segment_bytes: u64,
     gaps: Vec<Gap>,
-    /// Damage, or the end: not yet known which.
-    broken: Option<(Broken, String)>,
-    /// Broken too, but a record has begun behind that shows whether it is damage.
-    tried: Option<(Broken, String, Lsn)>,
+    lost: Option<Lost>,
     expected: Option<Lsn>,
-    /// Where the last file ends, if within its segment, and whether it does not unpack further.
-    cut_at: Option<Lsn>,
-    is_torn: bool,
+    /// Of the last page the file had a part only.
+    is_partial: bool,
+    /// Where the last file ends, if within its segment.
+    cut: Option<Cut>,
     is_stopped: bool,
     path: String,
 }
@@ -39,19 +65,24 @@ pub(crate) struct Part<S> {
 impl<S: Sink> Part<S> {
     /// Before the first page of a piece.
     pub(crate) fn new(first: &Piece, sink: S) -> Self {
+        let path = first.path.display().to_string();
+        Self::of(first.magic, first.segment_bytes, sink, path)
+    }
+
+    /// Before the first page of a log.
+    pub(crate) fn of(magic: u16, segment_bytes: u64, sink: S, path: String) -> Self {
         Self {
-            reader: Reader::new(first.magic, first.segment_bytes),
+            reader: Reader::new(magic, segment_bytes),
             sink,
-            magic: first.magic,
-            segment_bytes: first.segment_bytes,
+            magic,
+            segment_bytes,
             gaps: Vec::new(),
-            broken: None,
-            tried: None,
+            lost: None,
             expected: None,
-            cut_at: None,
-            is_torn: false,
+            is_partial: false,
+            cut: None,
             is_stopped: false,
-            path: first.path.display().to_string(),
+            path,
         }
     }
 
@@ -83,96 +114,156 @@ impl<S: Sink> Part<S> {
         shown: &str,
         stop: &AtomicBool,
     ) -> Result<(), WalError> {
+        if let Some(cut) = self.cut.take() {
+            self.lose_rest(cut);
+        }
         while !self.is_stopped && !stop.load(Ordering::Relaxed) {
             let Some((lsn, page, there)) = pages.next_page()? else {
                 break;
             };
-            if self.expected.is_some_and(|expected| expected != lsn) {
-                self.miss(lsn);
-            }
-            if self.path != shown {
-                shown.clone_into(&mut self.path);
-            }
-            let was_broken = self.broken.is_some();
-            self.take(lsn, page);
-            let part = cut::Part { lsn, page, there };
-            if !was_broken
-                && let Some((broken, _)) = &self.broken
-                && part.breaks(broken.lsn, self.reader.last())
-            {
-                self.broken = None;
-            }
-            self.expected = Some(Lsn(lsn.0.saturating_add(PAGE_BYTES as u64)));
+            self.take_page(lsn, page, there, shown);
         }
-        (self.cut_at, self.is_torn) = (pages.cut_at(), pages.is_torn());
+        if self.path != shown {
+            shown.clone_into(&mut self.path);
+        }
+        self.cut = pages.cut();
         Ok(())
     }
 
-    /// Pages are missing before this one.
+    /// Reads a page, of which the file named has so many bytes.
+    pub(crate) fn take_page(
+        &mut self,
+        lsn: Lsn,
+        page: &[u8; PAGE_BYTES],
+        there: usize,
+        shown: &str,
+    ) {
+        if self.is_partial || self.expected.is_some_and(|expected| expected != lsn) {
+            self.miss(lsn);
+        }
+        if self.path != shown {
+            shown.clone_into(&mut self.path);
+        }
+        if let Some(lost) = &mut self.lost {
+            lost.resumed.get_or_insert(lsn);
+        }
+        self.take(cut::Part { lsn, page, there });
+        self.is_partial = there < PAGE_BYTES;
+        self.expected = Some(Lsn(lsn.0.saturating_add(PAGE_BYTES as u64)));
+    }
+
+    /// Pages are missing before this one, or a part of the last one.
     fn miss(&mut self, lsn: Lsn) {
-        if let Some((broken, path, _)) = self.tried.take() {
-            self.broken = Some((broken, path));
-        } else if self.broken.is_none() {
-            let from = self.reader.position().or(self.expected).unwrap_or(lsn);
-            let why = if self.is_torn {
-                TORN
-            } else {
-                "segments, or a part of one, are missing"
-            };
-            self.gap(from, lsn, why);
-            self.reader.seek();
+        let joins = self.reader.is_switched() && self.reader.position() == Some(lsn);
+        let at = self.reader.position().or(self.expected).unwrap_or(lsn);
+        match &mut self.lost {
+            None if joins => {}
+            None => self.lose(at, MISSING),
+            // Its file was cut short, and that is said.
+            Some(lost) if lost.is_sure && lost.resumed.is_none() => {}
+            Some(lost) if lost.is_sure => {
+                let at = lost.resumed.unwrap_or(lsn);
+                self.lose(at, MISSING);
+            }
+            Some(lost) => lost.is_tried = false,
         }
     }
 
-    fn gap(&mut self, from: Lsn, to: Lsn, why: &'static str) {
-        // The next segment joins where the last one's rest is empty.
-        if from < to {
-            self.gaps.push(Gap {
-                from,
-                to,
-                path: self.path.clone(),
-                why,
-            });
+    /// More was expected of a file.
+    fn lose_rest(&mut self, cut: Cut) {
+        let why = match cut {
+            Cut { is_torn: false, .. } => SHORT,
+            Cut { is_empty: true, .. } => NO_ARCHIVE,
+            Cut { .. } => TORN,
+        };
+        match &mut self.lost {
+            // Behind a switch the rest of a segment is empty.
+            None if self.reader.is_switched() && self.reader.position() > Some(cut.at) => {}
+            None => {
+                let at = self.reader.position().unwrap_or(cut.at);
+                self.lose(at, why);
+            }
+            Some(lost) if lost.is_sure => {
+                let at = lost.resumed.unwrap_or(cut.at);
+                self.lose(at, why);
+            }
+            Some(lost) => lost.is_tried = false,
         }
+    }
+
+    /// Something is missing from a position on.
+    fn lose(&mut self, at: Lsn, why: &'static str) {
+        let known = self.reader.last().map(|_| at);
+        let floor = self.close(at).or(known);
+        self.lost = Some(Lost {
+            is_sure: true,
+            is_tried: true,
+            ..self.lost_at(at, floor, why)
+        });
+        self.reader.seek();
         self.sink.gap();
     }
 
-    fn take(&mut self, lsn: Lsn, page: &[u8; PAGE_BYTES]) {
-        let mut from = None;
-        loop {
-            if let Some((broken, path)) = self.broken.take() {
-                let (magic, segment_bytes) = (self.magic, self.segment_bytes);
-                let whole = record_after(broken.lsn, lsn, page, magic, segment_bytes);
-                let found =
-                    whole.or_else(|| crossing_after(broken.lsn, lsn, page, magic, segment_bytes));
-                let Some(at) = found else {
-                    self.broken = Some((broken, path));
-                    return;
-                };
-                self.tried = Some((broken, path, Lsn(lsn.0 + at as u64)));
-                self.sink.gap();
-                self.reader.seek();
-                from = Some(at);
+    /// A record, or a page, is broken; false where what is missing of the file breaks it.
+    fn lose_broken(&mut self, broken: &Broken, part: cut::Part<'_>) -> bool {
+        let is_cut = part.breaks(broken.lsn, self.reader.last());
+        let floor = match &mut self.lost {
+            Some(lost) if !lost.is_sure => {
+                lost.is_tried = false;
+                return true;
             }
-            let step = self.reader.take(lsn, page, from, &mut self.sink);
-            from = None;
-            if let Some((broken, path, to)) = self.tried.take() {
-                if self.reader.last().is_some() || step == Step::Stopped {
-                    let (from, why) = (broken.lsn, broken.why);
-                    self.gaps.push(Gap {
-                        from,
-                        to,
-                        path,
-                        why,
-                    });
-                } else if let Step::Broken(_) = step {
-                    // No record of this log after all. The search goes on with the next page:
-                    // this one has no whole record.
-                    self.broken = Some((broken, path));
+            _ if is_cut => return false,
+            Some(_) => None,
+            None => self.reader.last().map(|_| broken.lsn),
+        };
+        let floor = self.close(broken.lsn).or(floor);
+        self.lost = Some(self.lost_at(broken.lsn, floor, broken.why));
+        true
+    }
+
+    /// What may be the end; without a floor where nothing is known of what came before.
+    fn lost_at(&self, from: Lsn, floor: Option<Lsn>, why: &'static str) -> Lost {
+        Lost {
+            from,
+            floor: floor.unwrap_or_default(),
+            path: self.path.clone(),
+            why,
+            is_sure: false,
+            is_tried: false,
+            resumed: None,
+        }
+    }
+
+    /// What was lost reaches to a position; its floor.
+    fn close(&mut self, to: Lsn) -> Option<Lsn> {
+        let lost = self.lost.take()?;
+        // The next segment joins where the last one's rest is empty.
+        if lost.from < to {
+            self.gaps.push(Gap {
+                from: lost.from,
+                to,
+                path: lost.path,
+                why: lost.why,
+            });
+        }
+        Some(lost.floor)
+    }
+
+    fn take(&mut self, part: cut::Part<'_>) {
+        let cut::Part { lsn, page, .. } = part;
+        let mut from = 0;
+        loop {
+            let mut begin = None;
+            if self.lost.as_ref().is_some_and(|lost| !lost.is_tried) {
+                begin = self.try_behind(lsn, page, from);
+                if begin.is_none() {
                     return;
-                } else {
-                    self.tried = Some((broken, path, to));
                 }
+            }
+            let step = self.reader.take(lsn, page, begin, &mut self.sink);
+            let is_read = self.reader.last().is_some() || step == Step::Stopped;
+            if self.lost.is_some() && is_read {
+                self.close(self.reader.begun().unwrap_or(lsn));
             }
             match step {
                 Step::Next => return,
@@ -180,19 +271,47 @@ impl<S: Sink> Part<S> {
                     self.is_stopped = true;
                     return;
                 }
-                Step::Broken(broken) => self.broken = Some((broken, self.path.clone())),
+                Step::Broken(broken) => {
+                    if !self.lose_broken(&broken, part) {
+                        return;
+                    }
+                    from = match broken.lsn.0.checked_sub(lsn.0) {
+                        Some(at) => usize::try_from(at).unwrap_or(PAGE_BYTES).saturating_add(8),
+                        None => 0,
+                    };
+                }
             }
         }
     }
 
-    /// The input ends where the log does, in a segment's middle too.
-    pub(crate) fn end_open(&mut self) {
-        self.cut_at = None;
+    /// Where on a page, from a place on, the reader may begin again.
+    fn try_behind(&mut self, lsn: Lsn, page: &[u8; PAGE_BYTES], from: usize) -> Option<usize> {
+        let lost = self.lost.as_mut()?;
+        let behind = Behind {
+            floor: lost.floor,
+            magic: self.magic,
+            segment_bytes: self.segment_bytes,
+        };
+        let begin = behind.begin(lsn, page, from)?;
+        lost.is_tried = true;
+        self.reader.seek();
+        self.sink.gap();
+        Some(begin)
     }
 
-    /// What the records were handed to.
-    pub(crate) fn into_sink(self) -> S {
-        self.sink
+    /// The input ends where the log does, in a segment's middle too.
+    pub(crate) fn end_open(&mut self) {
+        self.cut = None;
+    }
+
+    /// What the records were handed to, and what could not be read.
+    pub(crate) fn into_sink(self) -> (S, Vec<Gap>) {
+        (self.sink, self.gaps)
+    }
+
+    /// Whether the sink has had enough.
+    pub(crate) const fn is_stopped(&self) -> bool {
+        self.is_stopped
     }
 
     /// Whether everything could be read.
@@ -203,36 +322,40 @@ impl<S: Sink> Part<S> {
     /// Says what is at the end, once there are no more pages.
     pub(crate) fn finish(&mut self, range: Range) {
         self.sink.settle();
-        if let Some(at) = self.cut_at.filter(|_| !self.is_stopped)
-            && !self.reader.is_switched()
-            && self.broken.is_none()
-        {
-            let tried = self.tried.take().map(|(broken, _, _)| broken.lsn);
-            let from = tried.or(self.reader.position()).unwrap_or(at);
-            if from < range.to {
-                let to = Lsn(at.0.next_multiple_of(self.segment_bytes));
-                let why = if self.is_torn {
-                    TORN
-                } else {
-                    "the file ends within its segment"
-                };
-                self.gap(from, to, why);
+        if !self.is_stopped {
+            self.finish_lost();
+        }
+        for gap in &mut self.gaps {
+            (gap.from, gap.to) = (gap.from.max(range.from), gap.to.min(range.to));
+        }
+        self.gaps.retain(|gap| gap.from < gap.to);
+    }
+
+    fn finish_lost(&mut self) {
+        let cut = self.cut.take();
+        let mut end = self.expected.unwrap_or_default();
+        if let Some(cut) = cut {
+            // What is broken and has nothing behind it is the log's end, before the file's.
+            if let Some(lost) = self.lost.as_mut().filter(|lost| !lost.is_sure)
+                && lost.is_tried
+            {
+                (lost.is_sure, lost.why) = (true, SHORT);
+            } else {
+                self.lose_rest(cut);
             }
-        } else if let Some((broken, path, _)) = self.tried.take() {
-            self.broken = Some((broken, path));
-        } else if self.broken.is_none()
-            && !self.is_stopped
-            && self.reader.is_within()
-            && let Some(lsn) = self.reader.position()
-        {
-            let why = "a record that the input cuts off";
-            self.broken = Some((Broken { lsn, why }, self.path.clone()));
+            end = Lsn((cut.at.0 + 1).next_multiple_of(self.segment_bytes));
+        }
+        if self.lost.as_ref().is_some_and(|lost| lost.is_sure) {
+            self.close(end);
+        } else if self.lost.is_none() && self.reader.is_within() {
+            let from = self.reader.position().unwrap_or(end);
+            self.lost = Some(self.lost_at(from, None, "a record that the input cuts off"));
         }
     }
 
     /// Whether it read everything up to where another part goes on.
     pub(crate) fn went_on(&self) -> bool {
-        self.is_stopped && self.gaps.is_empty() && self.broken.is_none()
+        self.is_stopped && self.gaps.is_empty() && self.lost.is_none()
     }
 
     /// Whether what another part has read begins where this one stopped.
@@ -250,7 +373,7 @@ impl Part<Tally> {
         self.sink.merge(&next.sink);
         self.reader = next.reader;
         self.gaps.extend(next.gaps);
-        self.broken = next.broken;
+        self.lost = next.lost;
         self.is_stopped = next.is_stopped;
     }
 
@@ -259,7 +382,10 @@ impl Part<Tally> {
         Outcome {
             tally: self.sink,
             gaps: self.gaps,
-            end: self.broken.map(|(broken, _)| broken),
+            end: self.lost.map(|lost| Broken {
+                lsn: lost.from,
+                why: lost.why,
+            }),
         }
     }
 }

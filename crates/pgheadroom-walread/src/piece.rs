@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 use pgheadroom_layout::Lsn;
 use pgheadroom_layout::lsn::Segments;
 
-use crate::chunk::{CHUNK_BYTES, Chunk};
 use crate::error::WalError;
-use crate::format::{LONG_HEADER_BYTES, Major, PAGE_BYTES, PageHeader, magic_in_words, u32_at};
+use crate::format::{
+    LONG_HEADER_BYTES, Major, PAGE_BYTES, PageHeader, SHORT_HEADER_BYTES, magic_in_words, u32_at,
+};
 
 /// What a segment's name says: `000000010000000A000000FE`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,7 +137,17 @@ impl Piece {
         let mut head = Vec::with_capacity(LONG_HEADER_BYTES);
         open(path, packing)
             .and_then(|bytes| bytes.take(LONG_HEADER_BYTES as u64).read_to_end(&mut head))
-            .map_err(|error| unreadable(path, &error))?;
+            .map_err(|error| {
+                if packing != Packing::Plain && is_unpackers(&error) {
+                    let problem = error.to_string();
+                    WalError::Unpacks {
+                        path: shown.clone(),
+                        problem,
+                    }
+                } else {
+                    unreadable(path, &error)
+                }
+            })?;
         if name.is_some() && head.iter().all(|byte| *byte == 0) {
             return Ok(Found::NotYetWritten);
         }
@@ -198,6 +209,44 @@ impl Piece {
         }))
     }
 
+    /// A segment whose first page does not say what it is, as its name says and another one's first
+    /// page does; None where the name cannot be one of that log's.
+    #[must_use]
+    pub fn by_name(path: &Path, like: &Self) -> Option<Self> {
+        let (packing, stem) = Packing::of_name(path.file_name()?.to_str()?);
+        let name = SegmentName::parse(stem)?;
+        Some(Self {
+            path: path.to_owned(),
+            name: Some(name),
+            packing,
+            start: name.start(like.segment_bytes)?,
+            timeline: name.timeline,
+            left: None,
+            ..like.clone()
+        })
+    }
+
+    /// Whether pages behind the first are of this segment: then it is damaged and not, as its first
+    /// page has it, one that is kept for later. Pages are written in order, so few tell.
+    #[must_use]
+    pub fn has_pages(&self) -> bool {
+        let pages = self.segment_bytes / PAGE_BYTES as u64;
+        (0..u64::BITS)
+            .map(|shift| 1 << shift)
+            .take_while(|page| *page < pages)
+            .any(|page| {
+                let skip = page * PAGE_BYTES as u64;
+                let mut head = Vec::with_capacity(SHORT_HEADER_BYTES);
+                let read = self
+                    .open(skip)
+                    .and_then(|bytes| bytes.take(SHORT_HEADER_BYTES as u64).read_to_end(&mut head));
+                let lsn = Lsn(self.start.0.saturating_add(skip));
+                read.is_ok()
+                    && head.len() == SHORT_HEADER_BYTES
+                    && PageHeader::read(&head).fits(self.magic, lsn, self.segment_bytes)
+            })
+    }
+
     /// WAL from a stream that is not a file, whose first bytes have been read.
     ///
     /// # Errors
@@ -230,6 +279,12 @@ impl Piece {
         self.packing == Packing::Plain
     }
 
+    /// Whether segments may come one after another in it, which no name tells apart.
+    #[must_use]
+    pub fn is_stream(&self) -> bool {
+        self.is_plain() && self.name.is_none()
+    }
+
     /// Whether every position of its segment is where the name says it is, and can be gone to.
     #[must_use]
     pub fn is_whole_segment(&self) -> bool {
@@ -254,8 +309,8 @@ impl Piece {
             && (left > 0 || u32_at(&head, header.bytes()) > 0)
     }
 
-    fn open(&self, skip: u64) -> io::Result<Box<dyn Read + Send>> {
-        let limit = if self.packing == Packing::Plain && self.name.is_none() {
+    pub(crate) fn open(&self, skip: u64) -> io::Result<Box<dyn Read + Send>> {
+        let limit = if self.is_stream() {
             u64::MAX
         } else {
             self.segment_bytes
@@ -285,169 +340,14 @@ fn open(path: &Path, packing: Packing) -> io::Result<Box<dyn Read + Send>> {
     })
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> WalError {
+/// Not the system's word but the unpacker's: a file that was cut off, is damaged, or is none.
+pub(crate) fn is_unpackers(error: &io::Error) -> bool {
+    error.raw_os_error().is_none() && error.kind() != io::ErrorKind::Interrupted
+}
+
+pub(crate) fn unreadable(path: &Path, error: &io::Error) -> WalError {
     WalError::Unreadable {
         path: path.display().to_string(),
         problem: error.to_string(),
-    }
-}
-
-/// A page's position, the page, and how many bytes of it the file has.
-pub type PageRead<'a> = (Lsn, &'a [u8; PAGE_BYTES], usize);
-
-/// The pages of one piece, in order.
-pub struct Pages {
-    path: PathBuf,
-    bytes: Box<dyn Read + Send>,
-    chunk: Chunk,
-    /// Bytes of the chunk that are read, and that with the last page filled up.
-    read: usize,
-    filled: usize,
-    at: usize,
-    next: Lsn,
-    segment_bytes: u64,
-    /// Where whoever wants less than the file has ends.
-    left: Option<Lsn>,
-    /// Where the bytes end that were read.
-    read_to: Lsn,
-    is_over: bool,
-    /// Of segments one after another, which no name tells apart: their magic and system.
-    joined: Option<(u16, u64)>,
-    is_packed: bool,
-    /// What is compressed does not unpack any further.
-    is_torn: bool,
-}
-
-impl Pages {
-    /// The pages of a piece from the one on which a position lies.
-    ///
-    /// # Errors
-    /// [`WalError::Unreadable`].
-    pub fn of(piece: &Piece, from: Lsn, chunk: Chunk) -> Result<Self, WalError> {
-        let skip = from.0.saturating_sub(piece.start.0) / PAGE_BYTES as u64 * PAGE_BYTES as u64;
-        let bytes = piece
-            .open(skip)
-            .map_err(|error| unreadable(&piece.path, &error))?;
-        Ok(Self::of_bytes(
-            piece,
-            Lsn(piece.start.0 + skip),
-            bytes,
-            chunk,
-        ))
-    }
-
-    /// The pages of a stream that begins at a position.
-    #[must_use]
-    pub fn of_bytes(piece: &Piece, start: Lsn, bytes: Box<dyn Read + Send>, chunk: Chunk) -> Self {
-        Self {
-            path: piece.path.clone(),
-            bytes,
-            chunk,
-            read: 0,
-            filled: 0,
-            at: 0,
-            next: start,
-            segment_bytes: piece.segment_bytes,
-            left: piece.left,
-            read_to: start,
-            is_over: false,
-            joined: (piece.is_plain() && piece.name.is_none())
-                .then_some((piece.magic, piece.system)),
-            is_packed: !piece.is_plain(),
-            is_torn: false,
-        }
-    }
-
-    /// The next page, its position and how many bytes of it the file has; None at the end. A page
-    /// that the file cuts off ends with zeros.
-    ///
-    /// # Errors
-    /// [`WalError::Unreadable`].
-    pub fn next_page(&mut self) -> Result<Option<PageRead<'_>>, WalError> {
-        if self.at >= self.filled {
-            self.fill()?;
-            if self.filled == 0 {
-                return Ok(None);
-            }
-        }
-        self.skip_lacking();
-        let (lsn, at) = (self.next, self.at);
-        let Some(next) = lsn.0.checked_add(PAGE_BYTES as u64) else {
-            return Ok(None);
-        };
-        self.next = Lsn(next);
-        self.at += PAGE_BYTES;
-        let there = (self.read - at).min(PAGE_BYTES);
-        Ok(self.chunk.bytes()[at..]
-            .first_chunk()
-            .map(|page| (lsn, page, there)))
-    }
-
-    /// Goes on where a segment says that it begins, if those before it are not in the input.
-    fn skip_lacking(&mut self) {
-        let Some((magic, system)) = self.joined else {
-            return;
-        };
-        if !self.next.0.is_multiple_of(self.segment_bytes) {
-            return;
-        }
-        let page = &self.chunk.bytes()[self.at..self.filled];
-        if page.len() < LONG_HEADER_BYTES {
-            return;
-        }
-        let header = PageHeader::read(page);
-        let is_of_this_log = header.fits(magic, header.address, self.segment_bytes)
-            && header.long(page).is_some_and(|long| long.system == system);
-        if is_of_this_log && header.address > self.next {
-            let lacking = header.address.0 - self.next.0;
-            self.read_to = Lsn(self.read_to.0.saturating_add(lacking));
-            self.next = header.address;
-        }
-    }
-
-    /// Whether what is compressed ended before it was unpacked.
-    #[must_use]
-    pub const fn is_torn(&self) -> bool {
-        self.is_torn
-    }
-
-    /// Where the input ended within a segment, once it has: a server's segments are whole files.
-    #[must_use]
-    pub fn cut_at(&self) -> Option<Lsn> {
-        let is_within = !self.read_to.0.is_multiple_of(self.segment_bytes);
-        let is_cut = self.is_over && is_within && self.left != Some(self.read_to);
-        is_cut.then_some(self.read_to)
-    }
-
-    fn fill(&mut self) -> Result<(), WalError> {
-        (self.filled, self.at) = (0, 0);
-        while self.filled < CHUNK_BYTES {
-            match self.bytes.read(&mut self.chunk.bytes_mut()[self.filled..]) {
-                Ok(0) => {
-                    self.is_over = true;
-                    break;
-                }
-                Ok(read) => self.filled += read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Not the system's word but the unpacker's: a file that was cut off, or is damaged.
-                Err(error) if self.is_packed && error.raw_os_error().is_none() => {
-                    (self.is_over, self.is_torn) = (true, true);
-                    break;
-                }
-                Err(error) => return Err(unreadable(&self.path, &error)),
-            }
-        }
-        self.read = self.filled;
-        self.read_to = Lsn(self.read_to.0.saturating_add(self.read as u64));
-        let whole = self.filled.next_multiple_of(PAGE_BYTES);
-        self.chunk.bytes_mut()[self.filled..whole].fill(0);
-        self.filled = whole;
-        Ok(())
-    }
-
-    /// The memory that it has read into, to be used again.
-    #[must_use]
-    pub fn into_chunk(self) -> Chunk {
-        self.chunk
     }
 }

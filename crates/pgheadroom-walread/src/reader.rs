@@ -70,6 +70,8 @@ pub struct Reader {
     next: Option<Lsn>,
     /// Where the first record began.
     pub first: Option<(Lsn, Lsn)>,
+    /// Where the first one since [`Reader::seek`] began, whole or not.
+    begun: Option<Lsn>,
 }
 
 impl Reader {
@@ -86,6 +88,7 @@ impl Reader {
             prev: None,
             next: None,
             first: None,
+            begun: None,
         }
     }
 
@@ -102,6 +105,12 @@ impl Reader {
     #[must_use]
     pub const fn last(&self) -> Option<Lsn> {
         self.prev
+    }
+
+    /// Where the first record begins that was met since [`Reader::seek`], whole or not.
+    #[must_use]
+    pub const fn begun(&self) -> Option<Lsn> {
+        self.begun
     }
 
     /// Whether a record has begun that is not whole yet.
@@ -149,6 +158,11 @@ impl Reader {
             Some(at) => Ok(Some(at)),
             None => self.begin_page(lsn, page, header, sink),
         };
+        if self.prev.is_none()
+            && let Ok(Some(at)) = begin
+        {
+            self.begun = Some(Lsn(lsn.0 + at as u64));
+        }
         match begin {
             Ok(Some(at)) => self.records(lsn, page, at, sink),
             Ok(None) => Step::Next,

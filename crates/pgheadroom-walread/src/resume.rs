@@ -6,77 +6,90 @@
 
 use pgheadroom_layout::Lsn;
 
-use crate::format::{PAGE_BYTES, PageHeader, RECORD_BYTES_MAX, RECORD_HEADER_BYTES};
+use crate::format::{
+    PAGE_BYTES, PageHeader, RECORD_BYTES_MAX, RECORD_HEADER_BYTES, u32_at, u64_at,
+};
 use crate::record::{Header, Record, crc_of};
 
-/// Where on a page a record of this log begins although an earlier one is broken; None if nowhere.
-///
-/// A record counts if it is whole on the page, its checksum holds and it names the broken record,
-/// or a later one, as before it: what lies in a segment from before it was used again names
-/// earlier ones.
-#[must_use]
-pub fn record_after(
-    broken: Lsn,
-    lsn: Lsn,
-    page: &[u8],
-    magic: u16,
-    segment_bytes: u64,
-) -> Option<usize> {
-    let header = PageHeader::read(page);
-    if !header.fits(magic, lsn, segment_bytes) {
-        return None;
-    }
-    let from = if broken.0 >= lsn.0 {
-        usize::try_from(broken.0 - lsn.0).ok()? + 8
-    } else {
-        header.bytes()
-    };
-    let mut blocks = Vec::new();
-    (from.next_multiple_of(8)..PAGE_BYTES.saturating_sub(RECORD_HEADER_BYTES - 1))
-        .step_by(8)
-        .find(|at| {
-            let begin = Lsn(lsn.0 + *at as u64);
-            let head = Header::read(&page[*at..]);
-            let bytes = head.total_bytes as usize;
-            let fits = bytes >= RECORD_HEADER_BYTES && bytes <= PAGE_BYTES - at;
-            if !fits || head.prev < broken || head.prev >= begin {
-                return false;
-            }
-            let record = &page[*at..at + bytes];
-            head.crc == crc_of(record, crc32c::crc32c(&record[RECORD_HEADER_BYTES..]))
-                && Record::decode(begin, head, record, &mut blocks).is_ok()
-        })
+/// Bytes of a record's header up to `xl_prev`, and with it.
+const BEFORE_PREV_BYTES: usize = 8;
+const WITH_PREV_BYTES: usize = 16;
+
+/// What is looked for behind a record that cannot be read.
+#[derive(Debug, Clone, Copy)]
+pub struct Behind {
+    /// No record of this log that lies behind names one before this position.
+    pub floor: Lsn,
+    /// The page's magic.
+    pub magic: u16,
+    /// `wal_segment_size`.
+    pub segment_bytes: u64,
 }
 
-/// Where on a page a record may begin that crosses it although an earlier one is broken; only the
-/// pages that follow show whether it is one. As [`record_after`], but by its header alone.
-#[must_use]
-pub fn crossing_after(
-    broken: Lsn,
-    lsn: Lsn,
-    page: &[u8],
-    magic: u16,
-    segment_bytes: u64,
-) -> Option<usize> {
-    let header = PageHeader::read(page);
-    if !header.fits(magic, lsn, segment_bytes) {
-        return None;
+impl Behind {
+    /// Where on a page, from a place on, a record of this log begins; None if nowhere.
+    ///
+    /// A record that is whole on the page goes before one that crosses it: of that only the pages
+    /// that follow show whether it is one.
+    #[must_use]
+    pub fn begin(&self, lsn: Lsn, page: &[u8; PAGE_BYTES], from: usize) -> Option<usize> {
+        let header = PageHeader::read(page);
+        if !header.fits(self.magic, lsn, self.segment_bytes) {
+            return None;
+        }
+        let from = from.max(header.bytes()).next_multiple_of(8);
+        let whole = (from..PAGE_BYTES - (RECORD_HEADER_BYTES - 1))
+            .step_by(8)
+            .find(|at| self.is_whole(lsn, page, *at));
+        whole.or_else(|| {
+            let left = if header.continues() {
+                header.left_bytes as usize
+            } else {
+                0
+            };
+            let free = header.bytes().saturating_add(left);
+            let from = from.max(free).checked_next_multiple_of(8)?;
+            (from..PAGE_BYTES)
+                .step_by(8)
+                .find(|at| self.crosses(lsn, page, *at))
+        })
     }
-    let left = if header.continues() {
-        header.left_bytes as usize
-    } else {
-        0
-    };
-    if left >= PAGE_BYTES {
-        return None;
+
+    /// A record that is whole on the page, whose checksum holds, and that names the broken record,
+    /// or a later one, as before it: what lies in a segment from before it was used again names
+    /// earlier ones.
+    fn is_whole(&self, lsn: Lsn, page: &[u8; PAGE_BYTES], at: usize) -> bool {
+        let begin = Lsn(lsn.0 + at as u64);
+        let head = Header::read(&page[at..]);
+        let bytes = head.total_bytes as usize;
+        let fits = bytes >= RECORD_HEADER_BYTES && bytes <= PAGE_BYTES - at;
+        if !fits || !self.follows(head.prev, begin) {
+            return false;
+        }
+        let record = &page[at..at + bytes];
+        let mut blocks = Vec::new();
+        head.crc == crc_of(record, crc32c::crc32c(&record[RECORD_HEADER_BYTES..]))
+            && Record::decode(begin, head, record, &mut blocks).is_ok()
     }
-    let at = header.bytes() + left.next_multiple_of(8);
-    if at + RECORD_HEADER_BYTES > PAGE_BYTES {
-        return None;
+
+    /// By what of its header lies on the page: the length alone in a page's last eight bytes.
+    fn crosses(&self, lsn: Lsn, page: &[u8; PAGE_BYTES], at: usize) -> bool {
+        let room = PAGE_BYTES - at;
+        let total = u32_at(page, at);
+        let is_possible =
+            (RECORD_HEADER_BYTES as u64..=u64::from(RECORD_BYTES_MAX)).contains(&u64::from(total));
+        is_possible
+            && total as usize > room
+            && (room < WITH_PREV_BYTES
+                || self.follows(
+                    Lsn(u64_at(page, at + BEFORE_PREV_BYTES)),
+                    Lsn(lsn.0 + at as u64),
+                ))
     }
-    let begin = Lsn(lsn.0 + at as u64);
-    let head = Header::read(&page[at..]);
-    let crosses = head.total_bytes as usize > PAGE_BYTES - at;
-    let follows = begin > broken && head.prev >= broken && head.prev < begin;
-    (crosses && head.total_bytes <= RECORD_BYTES_MAX && follows).then_some(at)
+
+    /// Records begin at multiples of 8, and the first segment of all is the second by number.
+    fn follows(&self, prev: Lsn, begin: Lsn) -> bool {
+        let first = self.floor.max(Lsn(self.segment_bytes));
+        (first..begin).contains(&prev) && prev.0.is_multiple_of(8)
+    }
 }

@@ -12,10 +12,11 @@ use crate::beside::side_by_side;
 use crate::chunk::Chunk;
 use crate::detail::Wanted;
 use crate::error::WalError;
-use crate::format::LONG_HEADER_BYTES;
-use crate::outcome::{Outcome, tally_of};
+use crate::format::{LONG_HEADER_BYTES, PAGE_BYTES};
+use crate::outcome::{Gap, Outcome, tally_of};
+use crate::pages::Pages;
 use crate::part::Part;
-use crate::piece::{Pages, Piece};
+use crate::piece::Piece;
 use crate::sink::Sink;
 use crate::tally::Range;
 
@@ -85,7 +86,31 @@ pub fn run_sink<S: Sink>(
     };
     let mut part = Part::new(first, sink);
     part.read(&read, range, stop, Chunk::new())?;
-    Ok(part.into_sink())
+    Ok(part.into_sink().0)
+}
+
+/// Hands on the records of pages one after another, as of one file; and what could not be read.
+///
+/// # Arguments
+/// * `start` - the first page's position.
+/// * `magic` - of the pages.
+pub fn run_pages<'a, S: Sink>(
+    start: Lsn,
+    pages: impl IntoIterator<Item = &'a [u8; PAGE_BYTES]>,
+    (magic, segment_bytes): (u16, u64),
+    sink: S,
+) -> (S, Vec<Gap>) {
+    let mut part = Part::of(magic, segment_bytes, sink, String::new());
+    let mut lsn = start;
+    for page in pages {
+        if part.is_stopped() {
+            break;
+        }
+        part.take_page(lsn, page, PAGE_BYTES, "");
+        lsn = Lsn(lsn.0.saturating_add(PAGE_BYTES as u64));
+    }
+    part.finish(Range::default());
+    part.into_sink()
 }
 
 /// Sums the records of a stream, segments one after another.
@@ -124,6 +149,5 @@ pub fn run_stream(
 }
 
 fn overlaps(piece: &Piece, range: Range) -> bool {
-    let has_end = piece.name.is_some() || !piece.is_plain();
-    piece.start < range.to && !(has_end && piece.end() <= range.from)
+    piece.start < range.to && (piece.is_stream() || piece.end() > range.from)
 }

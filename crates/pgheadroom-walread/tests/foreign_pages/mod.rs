@@ -5,10 +5,9 @@ use pgheadroom_walread::facts::Facts;
 use pgheadroom_walread::format::Major;
 use pgheadroom_walread::image::Pages;
 use pgheadroom_walread::packing::Packed;
-use pgheadroom_walread::reader::{Reader, Step};
 use pgheadroom_walread::record::RelFile;
 use pgheadroom_walread::replay::{Replay, Trigger};
-use pgheadroom_walread::resume::{crossing_after, record_after};
+use pgheadroom_walread::run::run_pages;
 use pgheadroom_walread::sink::Sink;
 use pgheadroom_walread::sums::RelationSums;
 use pgheadroom_walread::{Range, Tally, Wanted};
@@ -37,9 +36,13 @@ impl Foreign<'_> {
                 ..Wanted::default()
             };
             let range = Range::default();
-            let mut tally = Tally::new(self.major, SEGMENT, range, &wanted, Lsn(u64::MAX));
-            self.drive(&mut tally);
-            tally
+            self.drive(Tally::new(
+                self.major,
+                SEGMENT,
+                range,
+                &wanted,
+                Lsn(u64::MAX),
+            ))
         });
         let relations = in_order(&each);
         assert_eq!(relations, in_order(&simple));
@@ -56,57 +59,32 @@ impl Foreign<'_> {
     /// What would be otherwise, with few blocks followed, and every image taken apart.
     pub fn asked_otherwise(self) {
         let (from, to) = (Lsn(0), Lsn(u64::MAX));
-        let mut facts = Facts::new(self.major, from, to);
-        self.drive(&mut facts);
+        let facts = self.drive(Facts::new(self.major, from, to));
         let triggers = [(1, 1), (i64::MAX, 9_000), (1_000_000, u64::MAX)];
         let triggers = triggers.map(|(timeout_us, distance_bytes)| Trigger {
             timeout_us,
             distance_bytes,
         });
-        let mut replay = Replay::new(&facts, SEGMENT, (from, to), &triggers, 3);
-        self.drive(&mut replay);
+        let replay = self.drive(Replay::new(&facts, SEGMENT, (from, to), &triggers, 3));
         assert!(replay.fit.differing <= replay.fit.images);
-        let mut packed = Packed::new(from, to, 1);
-        self.drive(&mut packed);
+        let mut packed = self.drive(Packed::new(from, to, 1));
         packed.flush();
         assert_eq!(packed.sampled + packed.broken, packed.images);
-        let mut pages = Pages::new(from, to, 10);
-        self.drive(&mut pages);
+        self.drive(Pages::new(from, to, 10));
     }
 
-    /// Hands records on over what is broken, as `run.rs` does for files.
-    fn drive(self, sink: &mut impl Sink) {
-        let mut reader = Reader::new(self.magic, SEGMENT);
-        let mut broken: Option<Lsn> = None;
-        for (n, page) in self.bytes.chunks_exact(PAGE).enumerate() {
-            let page: &[u8; PAGE] = page.try_into().expect("a page");
-            let lsn = Lsn(self.start.0 + (n * PAGE) as u64);
-            let mut from = None;
-            let mut turns = 0;
-            loop {
-                turns += 1;
-                assert!(turns < 2_000, "a page on which reading goes round");
-                if let Some(at) = broken {
-                    from = record_after(at, lsn, page, self.magic, SEGMENT)
-                        .or_else(|| crossing_after(at, lsn, page, self.magic, SEGMENT));
-                    if from.is_none() {
-                        break;
-                    }
-                    reader.seek();
-                    sink.gap();
-                }
-                broken = None;
-                match reader.take(lsn, page, from, sink) {
-                    Step::Broken(found) if from.is_some() && reader.last().is_none() => {
-                        broken = Some(found.lsn);
-                        break;
-                    }
-                    Step::Broken(found) => broken = Some(found.lsn),
-                    Step::Next | Step::Stopped => break,
-                }
-            }
+    /// Hands records on as `run.rs` does for files: what cannot be read is in order and disjoint.
+    fn drive<S: Sink>(self, sink: S) -> S {
+        let pages = self.bytes.chunks_exact(PAGE);
+        let pages = pages.map(|page| page.try_into().expect("a page"));
+        let (sink, gaps) = run_pages(self.start, pages, (self.magic, SEGMENT), sink);
+        let end = Lsn(self.start.0 + self.bytes.len() as u64);
+        let mut last = self.start;
+        for gap in gaps {
+            assert!(last <= gap.from && gap.from < gap.to && gap.to <= end);
+            last = gap.to;
         }
-        sink.settle();
+        sink
     }
 }
 
