@@ -334,7 +334,9 @@ impl Database {
         let mut ended = self.procs.end_parts(true);
         if let Some(xid) = self.procs.commit() {
             self.wal.record_commit_of(ended.len());
-            ended.push(xid);
+            if !self.sessions.parked.is_empty() {
+                ended.push(xid);
+            }
         }
         for table in &mut self.tables {
             table.end_transaction(true);
@@ -355,7 +357,9 @@ impl Database {
         let mut ended = self.procs.end_parts(false);
         if let Some(xid) = self.procs.abort() {
             self.wal.record_abort_of(ended.len());
-            ended.push(xid);
+            if !self.sessions.parked.is_empty() {
+                ended.push(xid);
+            }
         }
         for table in &mut self.tables {
             table.end_transaction(false);

@@ -346,26 +346,17 @@ impl Heap {
             old_page.set_full();
         }
         old_page.set_prunable(xid);
-        let replaced = old_page.tuple(old.offset).expect("a tuple");
+        let (row, root) = old_page.row_and_root(old.offset);
         let cleared_old_visibility = self.clear_visibility(old.block);
-        let mut tuple = Tuple::new(replaced.row, tuple_bytes, xid);
+        let mut tuple = Tuple::new(row, tuple_bytes, xid);
         tuple.is_heap_only = is_hot;
         tuple.is_updated = true;
         if is_hot {
-            tuple.root = if replaced.is_heap_only {
-                replaced.root
-            } else {
-                old.offset
-            };
+            tuple.root = root;
         }
         let new = self.put(block, tuple);
-        let mut replaced = self.pages[old.block.0 as usize].tuple_mut(old.offset);
-        replaced.xmax = xid;
-        replaced.xmax_hint = XmaxHint::Unset;
-        replaced.is_locked_only = false;
-        replaced.is_hot_updated = is_hot;
-        replaced.next = new.tid;
-        drop(replaced);
+        let old_page = &mut self.pages[old.block.0 as usize];
+        old_page.set_replaced(old.offset, xid, is_hot, new.tid);
         self.note_update(old, new.tid, is_hot);
         Ok(Updated {
             new,

@@ -42,6 +42,17 @@ pub const FIRST_NORMAL_XID: Xid = Xid(3);
 /// Above every transaction's number.
 const NO_XID: Xid = Xid(u32::MAX);
 
+/// No page; forks are few.
+const NO_SLOT: u64 = u64::MAX;
+
+/// A page in eight bytes.
+#[inline]
+fn packed(slot: Option<(ForkId, BlockNumber)>) -> u64 {
+    slot.map_or(NO_SLOT, |(fork, block)| {
+        (fork.0 as u64) << 32 | u64::from(block.0)
+    })
+}
+
 /// A backend that does nothing but hold a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HeldSnapshot(u32);
@@ -116,6 +127,20 @@ struct Backend {
 }
 
 impl Backend {
+    /// Its statement is over; see [`ProcArray::end_statement`].
+    #[inline]
+    fn end_statement(&mut self, keeps_portal: bool) {
+        self.slot = None;
+        if self.isolation == Isolation::ReadCommitted && !keeps_portal {
+            self.xmin = self.cursor.as_ref().and_then(|&(_, xmin)| xmin);
+        }
+    }
+
+    /// Whether it has other pages pinned than that of its row.
+    fn has_more_pins(&self) -> bool {
+        self.cursor_slot.is_some() || !self.pins.is_empty()
+    }
+
     /// The smaller one of its xid and its xmin; the highest number without any.
     fn oldest(&self) -> Xid {
         let (xid, xmin) = (self.xid.unwrap_or(NO_XID), self.xmin.unwrap_or(NO_XID));
@@ -137,14 +162,16 @@ pub struct ProcArray {
     #[allow(clippy::vec_box)]
     others: Vec<Box<Backend>>,
     /// By session: the smaller one of its xid and its xmin, the highest number without any, as for
-    /// the active one. Close together, as all are asked when another one is active.
+    /// the active one. Close together, as all are asked at once.
     oldest: Vec<Xid>,
+    /// By session: the page of its row, as [`packed`] has it; none of the active one.
+    slots: Vec<u64>,
+    /// How many of the others have more pages pinned than those.
+    with_more_pins: usize,
     /// Transactions in progress of other sessions; ascending.
     running: Vec<Xid>,
     held: Vec<(HeldSnapshot, Xid)>,
     held_count: u32,
-    /// The smallest xmin and xid of all but the active backend; the highest number without any.
-    oldest_other: Xid,
     multixacts: Multixacts,
 }
 
@@ -157,10 +184,11 @@ impl Default for ProcArray {
             active: 0,
             others: vec![Box::default()],
             oldest: vec![NO_XID],
+            slots: vec![NO_SLOT],
+            with_more_pins: 0,
             running: Vec::new(),
             held: Vec::new(),
             held_count: 0,
-            oldest_other: NO_XID,
             multixacts: Multixacts::default(),
         }
     }
@@ -172,6 +200,7 @@ impl ProcArray {
     pub(crate) fn add(&mut self) -> usize {
         self.others.push(Box::default());
         self.oldest.push(NO_XID);
+        self.slots.push(NO_SLOT);
         self.others.len() - 1
     }
 
@@ -192,10 +221,14 @@ impl ProcArray {
         self.mine.pins = pins;
         let (left, has_parts) = (self.mine.xid, self.mine.has_parts());
         self.oldest[self.active] = self.mine.oldest();
+        self.slots[self.active] = packed(self.mine.slot);
+        self.with_more_pins += usize::from(self.mine.has_more_pins());
         std::mem::swap(&mut self.mine, &mut self.others[self.active]);
         std::mem::swap(&mut self.mine, &mut self.others[backend]);
         self.active = backend;
         self.oldest[backend] = NO_XID;
+        self.slots[backend] = NO_SLOT;
+        self.with_more_pins -= usize::from(self.mine.has_more_pins());
         if has_parts || self.mine.has_parts() {
             self.look_for_running();
         } else {
@@ -210,7 +243,6 @@ impl ProcArray {
                 self.running.insert(place, xid);
             }
         }
-        self.forget_oldest();
     }
 
     fn place_of_running(&self, xid: Xid) -> Result<usize, usize> {
@@ -243,11 +275,11 @@ impl ProcArray {
         self.mine.isolation
     }
 
-    fn forget_oldest(&mut self) {
+    /// The smallest xmin and xid of all but the active backend; the highest number without any.
+    fn oldest_other(&self) -> Xid {
         let held = self.held.iter().map(|&(_, xmin)| xmin);
-        let oldest = self.oldest.iter().copied().min();
-        let oldest = held.chain(oldest).min().unwrap_or(NO_XID);
-        self.oldest_other = oldest;
+        let others = self.oldest.iter().copied();
+        held.chain(others).fold(NO_XID, Xid::min)
     }
 
     /// Whether a backend other than the active one takes part: with a transaction, a snapshot, or
@@ -386,10 +418,7 @@ impl ProcArray {
     /// the unnamed portal of the extended protocol is dropped by the next one.
     #[inline]
     pub(crate) fn end_statement(&mut self, keeps_portal: bool) {
-        self.mine.slot = None;
-        if self.mine.isolation == Isolation::ReadCommitted && !keeps_portal {
-            self.mine.xmin = self.mine.cursor.as_ref().and_then(|&(_, xmin)| xmin);
-        }
+        self.mine.end_statement(keeps_portal);
     }
 
     /// The same of any backend, which need not be active for that.
@@ -398,11 +427,10 @@ impl ProcArray {
             self.end_statement(keeps_portal);
             return;
         }
-        std::mem::swap(&mut self.mine, &mut self.others[backend]);
-        self.end_statement(keeps_portal);
-        self.oldest[backend] = self.mine.oldest();
-        std::mem::swap(&mut self.mine, &mut self.others[backend]);
-        self.forget_oldest();
+        let other = &mut self.others[backend];
+        other.end_statement(keeps_portal);
+        self.oldest[backend] = other.oldest();
+        self.slots[backend] = NO_SLOT;
     }
 
     /// Another session takes a snapshot now and keeps it.
@@ -411,7 +439,6 @@ impl ProcArray {
         self.held_count = self.held_count.wrapping_add(1);
         let xmin = self.xmin();
         self.held.push((name, xmin));
-        self.oldest_other = self.oldest_other.min(xmin);
         name
     }
 
@@ -423,7 +450,6 @@ impl ProcArray {
         let position = self.held.iter().position(|&(name, _)| name == snapshot);
         self.held
             .swap_remove(position.expect("the snapshot is held"));
-        self.forget_oldest();
     }
 
     /// The oldest transaction whose removals somebody may still have to see, all backends asked.
@@ -433,7 +459,7 @@ impl ProcArray {
     pub fn oldest_xmin(&self) -> Xid {
         let own = self.mine.xid.unwrap_or(self.next);
         let own = self.mine.xmin.map_or(own, |xmin| xmin.min(own));
-        own.min(self.oldest_other)
+        own.min(self.oldest_other())
     }
 
     /// What the active backend knows is brought up to date; what it knew before.
@@ -493,11 +519,10 @@ impl ProcArray {
     /// (REL_18_STABLE).
     pub(crate) fn is_pinned(&self, fork: ForkId, block: BlockNumber) -> bool {
         let page = (fork, block);
-        let has = |other: &Backend| {
-            let slots = [other.slot, other.cursor_slot];
-            slots.contains(&Some(page)) || other.pins.contains(&page)
-        };
-        self.mine.cursor_slot == Some(page) || self.others.iter().any(|other| has(other))
+        let has = |other: &Backend| other.cursor_slot == Some(page) || other.pins.contains(&page);
+        self.slots.contains(&packed(Some(page)))
+            || self.mine.cursor_slot == Some(page)
+            || (self.with_more_pins > 0 && self.others.iter().any(|other| has(other)))
     }
 }
 

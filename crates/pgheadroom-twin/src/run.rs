@@ -19,6 +19,7 @@ mod rewrites;
 mod running;
 mod schedule;
 pub mod support;
+mod turns;
 
 use pgheadroom_layout::{BlockNumber, PgVersion};
 

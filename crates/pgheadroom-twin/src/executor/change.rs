@@ -293,8 +293,9 @@ impl Table {
             }
         }
         let old_hole = self.hole(old);
-        let held = self.tuple_at(old);
-        let held = held.xmax.is_valid().then_some(held);
+        let is_settled = self.heap.pages()[old.block.0 as usize].is_settled(old.offset);
+        let held = (!is_settled).then(|| self.tuple_at(old));
+        let held = held.filter(|held| held.xmax.is_valid());
         let hot_allowed = keeps_keys && self.has_hot_updates();
         let fsm = self.forks.fsm;
         let done = self.heap.update(
@@ -341,7 +342,7 @@ impl Table {
             return measure();
         }
         let measured = Measured {
-            tuple_bytes: u32::from(self.tuple_at(old).lp_len),
+            tuple_bytes: u32::from(self.heap.pages()[old.block.0 as usize].lp_len(old.offset)),
             hoff: self.values.row_type.hoff(after),
         };
         debug_assert_eq!(measured, measure(), "as long as the version before");

@@ -259,7 +259,7 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
 
     /// Follows a chain from its root to the version that is wanted. None is that a transaction has
     /// replaced of which `has_passed` is true, and nothing is left to be noted of those whose
-    /// transactions' ends are noted: they are walked by.
+    /// transactions' ends are noted: they are walked by, and the next walk begins behind them.
     ///
     /// Source: `heap_hot_search_buffer`, src/backend/access/heap/heapam.c (REL_18_STABLE).
     fn walk(
@@ -275,6 +275,16 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
         let mut at_start = true;
         let mut prior_xmax = Xid::INVALID;
         let mut offset = tid.offset;
+        // Whether versions were walked by, and whether nothing but them.
+        let (mut walks_by, mut has_looked) = (false, false);
+        let walked_to = self.parts.heap.pages()[tid.block.0 as usize].walked_to(offset);
+        if let Some((at, made_by)) = walked_to.filter(|&(_, made_by)| has_passed(made_by)) {
+            // Who made it removed the one before, and is the newest of all who did so on the way.
+            all_dead = transactions.is_removable(made_by);
+            offset = at;
+            at_start = false;
+            prior_xmax = made_by;
+        }
         let found = loop {
             let page = self.parts.heap.page_mut(tid.block);
             if let Some(version) = page.replaced(offset).filter(|one| has_passed(one.xmax)) {
@@ -287,6 +297,7 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
                 offset = version.next;
                 at_start = false;
                 prior_xmax = version.xmax;
+                walks_by = true;
                 continue;
             }
             if let Some(tuple) = page.settled_tuple(offset) {
@@ -295,6 +306,9 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
                     || (prior_xmax.is_valid() && tuple.xmin != prior_xmax);
                 if is_foreign {
                     break None;
+                }
+                if walks_by && !has_looked {
+                    page.note_walk(tid.offset, offset);
                 }
                 if is_wanted(self, &tuple) {
                     break Some(offset);
@@ -313,6 +327,10 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
                     if is_foreign {
                         break None;
                     }
+                    if walks_by && !has_looked {
+                        page.note_walk(tid.offset, offset);
+                    }
+                    has_looked = true;
                     if hint::note(&mut tuple, check, transactions) {
                         page.put_hints(offset, &tuple);
                         is_new = true;

@@ -28,7 +28,9 @@ impl Database {
         high: &[i64],
         action: &Action<'_>,
     ) -> Result<u64, StatementError> {
-        if let (&[key], true) = (low, low == high) {
+        if let (&[key], &[last]) = (low, high)
+            && key == last
+        {
             if let Action::Update(sets) = action
                 && self.update_in_transaction((table, index), key, sets.columns)
             {

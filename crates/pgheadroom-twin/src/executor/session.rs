@@ -71,7 +71,10 @@ impl Database {
         if session == before {
             return;
         }
-        let pins = self.tables.iter().flat_map(Table::pins).collect();
+        let mut pins = Vec::new();
+        for table in &self.tables {
+            pins.extend(table.pins());
+        }
         self.procs.switch_to(session.0, pins);
         let waiting = &mut self.sessions.waiting;
         waiting.resize_with(self.procs.backends(), Vec::new);

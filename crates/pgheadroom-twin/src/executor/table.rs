@@ -268,12 +268,7 @@ impl Table {
     /// has put the next; `None` when another update or a delete followed.
     pub(super) fn newest(&self, tid: Tid) -> Option<(u32, Tid)> {
         let page = &self.heap.pages()[tid.block.0 as usize];
-        let tuple = page.tuple(tid.offset)?;
-        if tuple.is_hot_updated {
-            return Some((tuple.row, tuple.next));
-        }
-        let is_newest = !tuple.xmax.is_valid() || tuple.is_locked_only;
-        is_newest.then_some((tuple.row, tid))
+        page.newest(tid.offset)
     }
 
     /// The TOAST table, if the table has strings.

@@ -1,7 +1,7 @@
 //! What a page keeps of a line pointer and its tuple: 16 bytes, four to a cache line.
 //!
 //! ```text
-//! | row or redirect's target 4 | xmin 4 | lp_len 2 | root 2 | flags 2 | - 2 |
+//! | row or redirect's target 4 | xmin 4 | lp_len 2 | root 2 | flags 2 | walked to 2 |
 //! ```
 //!
 //! Nearly all tuples of a page have neither deleter nor locker and are their own next version; what
@@ -31,7 +31,7 @@ const XMAX_NO_KEY: u16 = 1 << 11;
 const HINTS: u16 = XMIN_SET | XMIN_FROZEN | XMAX_UNSET | XMAX_KEY_SHARE | XMAX_NO_KEY;
 
 /// A line pointer with the most of its tuple.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 #[repr(C, align(16))]
 pub(super) struct Packed {
     row: u32,
@@ -39,9 +39,21 @@ pub(super) struct Packed {
     pub lp_len: u16,
     pub root: OffsetNumber,
     flags: u16,
+    /// Of a chain's root: the first version that a walk has not walked by, or 0. It says nothing
+    /// about the page, and is forgotten when the line pointer changes.
+    walked_to: OffsetNumber,
 }
 
 const _: () = assert!(size_of::<Packed>() == 16);
+
+impl PartialEq for Packed {
+    fn eq(&self, other: &Self) -> bool {
+        let of = |one: &Self| (one.row, one.xmin, one.lp_len, one.root, one.flags);
+        of(self) == of(other)
+    }
+}
+
+impl Eq for Packed {}
 
 /// The rest of a tuple.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +97,7 @@ impl Packed {
         lp_len: 0,
         root: OffsetNumber(0),
         flags: 0,
+        walked_to: OffsetNumber(0),
     };
 
     /// A tuple as INSERT makes it.
@@ -93,8 +106,8 @@ impl Packed {
             row,
             xmin,
             lp_len,
-            root: OffsetNumber(0),
             flags: NORMAL,
+            ..Self::UNUSED
         }
     }
 
@@ -115,6 +128,7 @@ impl Packed {
             lp_len,
             root,
             flags: NORMAL | IS_HEAP_ONLY | IS_UPDATED | XMIN_SET,
+            ..Self::UNUSED
         }
     }
 
@@ -258,6 +272,21 @@ impl HeapPage {
         !is_pending && packed.is_some_and(|packed| packed.flags & KIND == DEAD)
     }
 
+    /// Whether it is a redirect.
+    #[inline]
+    pub(crate) fn is_redirect(&self, offset: OffsetNumber) -> bool {
+        let is_pending = offset == self.pending.new;
+        let packed = self.items.get(index_of(offset));
+        !is_pending && packed.is_some_and(|packed| packed.flags & KIND == REDIRECT)
+    }
+
+    /// Whether a tuple is a heap-only one.
+    #[inline]
+    pub(crate) fn is_heap_only(&self, offset: OffsetNumber) -> bool {
+        let packed = self.items.get(index_of(offset));
+        offset == self.pending.new || packed.is_some_and(Packed::is_heap_only)
+    }
+
     /// Whether the page has tuples or redirects.
     pub(crate) fn leads_to_rows(&self) -> bool {
         let leads = |packed: &Packed| matches!(packed.flags & KIND, NORMAL | REDIRECT);
@@ -294,6 +323,107 @@ impl HeapPage {
             next: link.next.offset,
             is_heap_only: packed.is_heap_only(),
         })
+    }
+
+    /// How far a walk along the chain from this root has come by versions that [`replaced`] tells
+    /// of, with the transaction that made the version there.
+    ///
+    /// Pruning takes no version out of a chain without a new root, so the versions before it are
+    /// still those.
+    ///
+    /// [`replaced`]: HeapPage::replaced
+    #[inline]
+    pub(crate) fn walked_to(&self, root: OffsetNumber) -> Option<(OffsetNumber, Xid)> {
+        let at = self.items.get(index_of(root))?.walked_to;
+        (at.0 != 0).then(|| (at, self.items[index_of(at)].xmin))
+    }
+
+    /// A walk from this root has come by all versions before this one, which is no pending update's
+    /// new version.
+    #[inline]
+    pub(crate) fn note_walk(&mut self, root: OffsetNumber, at: OffsetNumber) {
+        if at != self.pending.new {
+            self.items[index_of(root)].walked_to = at;
+        }
+    }
+
+    /// Where a row's newest version may be, by a version of it: here, or where a HOT update has put
+    /// the next; `None` when another update or a delete followed, or without a tuple.
+    #[inline]
+    pub(crate) fn newest(&self, offset: OffsetNumber) -> Option<(u32, Tid)> {
+        let at = |offset| Tid {
+            block: self.block,
+            offset,
+        };
+        if let Some(pending) = self.pending()
+            && (pending.new == offset || pending.old == offset)
+        {
+            return Some((pending.row, at(pending.new)));
+        }
+        let packed = self.items.get(index_of(offset))?;
+        let row = packed.row()?;
+        let has = |flag: u16| packed.flags & flag != 0;
+        let link = has(HAS_LINK).then(|| self.links[index_of(offset)]);
+        if has(IS_HOT_UPDATED) {
+            return Some((row, link.map_or(at(offset), |link| link.next)));
+        }
+        let is_replaced = link.is_some_and(|link| link.xmax.is_valid()) && !has(IS_LOCKED_ONLY);
+        (!is_replaced).then_some((row, at(offset)))
+    }
+
+    /// Length of a tuple.
+    ///
+    /// # Panics
+    /// When the page has no line pointer of this number.
+    #[inline]
+    pub(crate) fn lp_len(&self, offset: OffsetNumber) -> u16 {
+        match self.pending() {
+            Some(pending) if pending.new == offset => pending.lp_len,
+            _ => self.items[index_of(offset)].lp_len,
+        }
+    }
+
+    /// The row of a tuple that is about to be replaced, and the root of its chain if it is known.
+    ///
+    /// # Panics
+    /// When there is no tuple.
+    #[inline]
+    pub(crate) fn row_and_root(&self, offset: OffsetNumber) -> (u32, OffsetNumber) {
+        match self.pending() {
+            Some(pending) if pending.new == offset => (pending.row, pending.root),
+            _ => {
+                let packed = &self.items[index_of(offset)];
+                let is_root = !packed.is_heap_only();
+                let root = if is_root { offset } else { packed.root };
+                (packed.row().expect("a tuple"), root)
+            }
+        }
+    }
+
+    /// This transaction has replaced a tuple by the one at `next`.
+    ///
+    /// # Panics
+    /// When there is no tuple.
+    pub(crate) fn set_replaced(
+        &mut self,
+        offset: OffsetNumber,
+        xmax: Xid,
+        is_hot: bool,
+        next: Tid,
+    ) {
+        self.note_pending();
+        self.unsettled.add(offset);
+        let position = index_of(offset);
+        let packed = &mut self.items[position];
+        assert!(packed.row().is_some(), "item {} is no tuple", offset.0);
+        let xmin_hints = XMIN_SET | XMIN_FROZEN;
+        let kept = packed.flags & (KIND | IS_HEAP_ONLY | IS_UPDATED | xmin_hints);
+        let is_hot_updated = if is_hot { IS_HOT_UPDATED } else { 0 };
+        packed.flags = kept | HAS_LINK | is_hot_updated | hints(XminHint::Unset, XmaxHint::Unset);
+        if self.links.len() <= position {
+            self.links.resize(self.items.len(), Link::NONE);
+        }
+        self.links[position] = Link { xmax, next };
     }
 
     /// The row of the tuple of this number, if the line pointer has one.
@@ -390,6 +520,7 @@ impl HeapPage {
                 | flag(tuple.is_hot_updated, IS_HOT_UPDATED)
                 | flag(tuple.is_locked_only, IS_LOCKED_ONLY)
                 | hints(tuple.xmin_hint, tuple.xmax_hint),
+            ..Packed::UNUSED
         };
         if has_link {
             if self.links.len() <= position {

@@ -65,12 +65,13 @@ impl<'a, T: Transactions> Planner<'a, T> {
     /// Decides about the chains of these tuples; false if a root is not known.
     pub fn plan_listed(&mut self, listed: impl Iterator<Item = OffsetNumber> + Clone) -> bool {
         for offset in listed.clone() {
-            let Some(tuple) = self.page.tuple(offset) else {
+            if self.page.row(offset).is_none() {
                 continue;
-            };
-            let Some(root) = root_of(&tuple, offset) else {
-                return false;
-            };
+            }
+            let (_, root) = self.page.row_and_root(offset);
+            if root.0 == 0 {
+                return false; // it is not known
+            }
             if self.leads(root) && !self.is_processed(usize::from(root.0) - 1) {
                 self.prune_chain(root);
             }
@@ -89,12 +90,13 @@ impl<'a, T: Transactions> Planner<'a, T> {
             if self.stays(offset) {
                 continue;
             }
-            let Some(tuple) = self.page.tuple(offset) else {
+            if self.page.row(offset).is_none() {
                 continue;
-            };
-            let Some(root) = root_of(&tuple, offset) else {
-                return false;
-            };
+            }
+            let (_, root) = self.page.row_and_root(offset);
+            if root.0 == 0 {
+                return false; // it is not known
+            }
             let position = usize::from(root.0) - 1;
             roots[position / 64] |= 1 << (position % 64);
         }
@@ -124,11 +126,8 @@ impl<'a, T: Transactions> Planner<'a, T> {
 
     /// Whether index entries may lead to this line pointer, and it to tuples.
     fn leads(&self, root: OffsetNumber) -> bool {
-        match self.page.get(root) {
-            Some(LinePointer::Redirect(_)) => true,
-            Some(LinePointer::Normal(tuple)) => !tuple.is_heap_only,
-            _ => false,
-        }
+        self.page.is_redirect(root)
+            || (self.page.row(root).is_some() && !self.page.is_heap_only(root))
     }
 
     /// Decides about a root and the versions that follow it on this page.
@@ -136,7 +135,7 @@ impl<'a, T: Transactions> Planner<'a, T> {
         let mut chain = Chain::new();
         let dead_members = self.walk(root, &mut chain);
         let chain = chain.members();
-        let root_is_tuple = self.page.tuple(root).is_some();
+        let root_is_tuple = self.page.row(root).is_some();
         if !root_is_tuple && chain.len() < 2 {
             self.remove_root(root, false); // a redirect to nothing
             return;
@@ -202,12 +201,12 @@ impl<'a, T: Transactions> Planner<'a, T> {
 
     /// Decides about a version if no chain reached it: left by an update that was rolled back.
     fn prune_unreached(&mut self, offset: OffsetNumber) {
-        let Some(tuple) = self.page.tuple(offset) else {
-            return;
-        };
         if self.is_processed(usize::from(offset.0) - 1) {
             return;
         }
+        let Some(tuple) = self.page.tuple(offset) else {
+            return;
+        };
         if TupleState::of(&tuple, self.transactions) == TupleState::Dead {
             assert!(
                 !self.is_hot_updated(&tuple),
@@ -251,6 +250,9 @@ impl<'a, T: Transactions> Planner<'a, T> {
 
     fn keep(&mut self, offset: OffsetNumber) {
         self.mark(offset);
+        if self.stays(offset) {
+            return; // nothing to note
+        }
         if let Some(mut tuple) = self.page.tuple(offset) {
             let state = TupleState::of(&tuple, self.transactions);
             tuple.xmax = self.transactions.updater(tuple.xmax);
@@ -320,14 +322,4 @@ impl Chain {
             &self.all
         }
     }
-}
-
-/// Where the chain of a tuple begins; `None` if that is not known.
-fn root_of(tuple: &Tuple, offset: OffsetNumber) -> Option<OffsetNumber> {
-    let root = if tuple.is_heap_only {
-        tuple.root
-    } else {
-        offset
-    };
-    (root.0 != 0).then_some(root)
 }

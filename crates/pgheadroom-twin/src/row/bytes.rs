@@ -40,11 +40,17 @@ impl Kind {
     }
 }
 
+/// The next multiple of an alignment, which is a power of two.
+#[inline]
+const fn aligned_to(end: u32, align: u32) -> u32 {
+    (end + align - 1) & !(align - 1)
+}
+
 impl ColumnLayout {
     /// Where the value begins when the one before ends at `end`, and where it ends.
     pub(crate) fn extent(&self, end: u32, slot: i64, texts: &Texts) -> (u32, u32) {
         if let Some(width) = self.width {
-            let start = end.next_multiple_of(self.align);
+            let start = aligned_to(end, self.align);
             return (start, start + width);
         }
         let form = if self.kind.is_kept() {
@@ -55,7 +61,7 @@ impl ColumnLayout {
         let payload = match form {
             Some(Form::External { .. }) => return (end, end + TOAST_POINTER_SIZE),
             Some(Form::Compressed { payload_bytes }) => {
-                let start = end.next_multiple_of(self.align);
+                let start = aligned_to(end, self.align);
                 return (start, start + VARHDRSZ + payload_bytes);
             }
             None => self.payload_bytes(slot, texts),
@@ -63,7 +69,7 @@ impl ColumnLayout {
         if self.is_packable && payload + VARHDRSZ_SHORT <= VARATT_SHORT_MAX {
             (end, end + VARHDRSZ_SHORT + payload)
         } else {
-            let start = end.next_multiple_of(self.align);
+            let start = aligned_to(end, self.align);
             (start, start + VARHDRSZ + payload)
         }
     }

@@ -31,7 +31,9 @@ impl RowType {
                 layout.width.is_some() && !layout.kind.is_kept() && !is_null
             };
             if changed.iter().all(stays) {
-                return self.shared_where_they_are((old, new), texts, new_data_bytes);
+                let end = self.last(changed) + 1;
+                let values = (&old[..end], &new[..end]);
+                return self.shared_where_they_are(values, texts, new_data_bytes);
             }
             return self
                 .shared_but_kept((old, new), texts, buffers)
@@ -45,7 +47,7 @@ impl RowType {
     }
 
     /// Where nothing differs but values of fixed width, so that each stands at the same place in
-    /// both.
+    /// both; columns behind the last of them need not be given.
     fn shared_where_they_are(
         &self,
         (old, new): (&[i64], &[i64]),

@@ -256,17 +256,20 @@ impl Clients {
     ) -> Result<Option<Ended>, Failed> {
         let of = &mut self.list[client];
         let keeps_portal = !self.are_calls && is_select(&of.operations[of.position]);
-        db.close_statement_of(SessionId(client), keeps_portal);
         of.position += 1;
+        if of.position == of.operations.len() && (of.position == 1 || self.are_calls) {
+            db.switch_to(SessionId(client)); // its transaction ends at once
+            db.close_statement(keeps_portal);
+            let end = of.end;
+            return self.end(client, end, schedule, db).map(Some);
+        }
+        db.close_statement_of(SessionId(client), keeps_portal);
         if of.position < of.operations.len() && self.are_calls {
             self.statement(client, schedule, db)?;
         } else if of.position < of.operations.len() {
             schedule.pause(client, Turn::Statement(client));
-        } else if of.operations.len() > 1 && !self.are_calls {
-            schedule.pause(client, Turn::EndTransaction(client));
         } else {
-            let end = of.end;
-            return self.end(client, end, schedule, db).map(Some);
+            schedule.pause(client, Turn::EndTransaction(client));
         }
         Ok(None)
     }

@@ -19,6 +19,8 @@ use crate::workload::{End, Operation, Workload};
 
 /// Short transactions that the monitor is told of together.
 const TOLD_AT_ONCE: u64 = 256;
+/// Those of several clients, of whatever length.
+const FEW_TOLD_AT_ONCE: u64 = 8;
 
 /// Transactions from which on it is asked whether memory should be gathered: a shorter run is over
 /// in no time.
@@ -155,7 +157,11 @@ impl<'a, W: Workload> Running<'a, W> {
         if let Some(background) = &mut self.background {
             background.end_transaction(ended.client, self.db);
         }
-        self.monitor.advance(1)
+        self.untold += 1;
+        if self.untold >= FEW_TOLD_AT_ONCE {
+            self.monitor.advance(std::mem::take(&mut self.untold))?;
+        }
+        Ok(())
     }
 
     /// A client's next transaction, if it may begin now.

@@ -10,12 +10,10 @@
 //! client needs no clock. Times are drawn; only their ratio matters, but for `deadlock_timeout`,
 //! which is a second. Left out: waits for the extension lock.
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
-
 use crate::pgbench::Prng;
 use crate::run::course::Course;
 use crate::run::machine::{Machine, STALL, Standing};
+use crate::run::turns::Turns;
 
 /// Seconds after which a session that waits looks whether it waits for itself.
 ///
@@ -41,42 +39,6 @@ pub(super) enum Turn {
     Begin(usize),
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Due {
-    time: f64,
-    turn: Turn,
-}
-
-impl Ord for Due {
-    /// The earliest is the greatest, as the heap wants it.
-    fn cmp(&self, other: &Self) -> Ordering {
-        let key = |due: &Self| match due.turn {
-            Turn::EndStatement(client) => (0, client),
-            Turn::EndTransaction(client) => (1, client),
-            Turn::Deadlock(client, _) => (2, client),
-            Turn::GoOn(client, _) => (3, client),
-            Turn::Statement(client) => (4, client),
-            Turn::Begin(client) => (5, client),
-        };
-        let by_time = other.time.total_cmp(&self.time);
-        by_time.then_with(|| key(other).cmp(&key(self)))
-    }
-}
-
-impl PartialOrd for Due {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Due {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Due {}
-
 /// Clients' turns by time.
 #[derive(Debug)]
 pub(super) struct Schedule {
@@ -91,7 +53,7 @@ pub(super) struct Schedule {
     statements: f64,
     /// Whether each transaction is a procedure's call.
     has_calls: bool,
-    due: BinaryHeap<Due>,
+    turns: Turns,
     now: f64,
     /// Whether the only client has ended a transaction and begins the next.
     is_idle: bool,
@@ -123,7 +85,7 @@ impl Schedule {
             course: None,
             statements: 0.0,
             has_calls: false,
-            due: BinaryHeap::new(),
+            turns: Turns::new(clients),
             now: 0.0,
             is_idle: false,
             waits: vec![(0.0, 0); clients],
@@ -160,9 +122,9 @@ impl Schedule {
         if std::mem::take(&mut self.is_idle) {
             return Some(Turn::Begin(0));
         }
-        let due = self.due.pop()?;
-        self.now = due.time;
-        Some(due.turn)
+        let (time, turn) = self.turns.pop()?;
+        self.now = time;
+        Some(turn)
     }
 
     /// The client's statement has been carried out, and takes its time.
@@ -233,8 +195,7 @@ impl Schedule {
             .filter(|&(_, time, _)| time >= self.now)
             .min_by(|one, other| one.1.total_cmp(&other.1));
         let (client, time, count) = next.expect("the last one has just begun to wait");
-        let turn = Turn::Deadlock(client, count);
-        self.due.push(Due { time, turn });
+        self.turns.push(time, Turn::Deadlock(client, count));
     }
 
     /// The client waits no more, and is not woken.
@@ -318,13 +279,11 @@ impl Schedule {
         } else {
             self.now + self.draw_pause(pause) + self.stand_still()
         };
-        let turn = Turn::Begin(client);
-        self.due.push(Due { time, turn });
+        self.turns.push(time, Turn::Begin(client));
     }
 
     fn push(&mut self, after: f64, turn: Turn) {
-        let time = self.now + after;
-        self.due.push(Due { time, turn });
+        self.turns.push(self.now + after, turn);
     }
 
     /// A pause with this mean. One that keeps a client to its course ends with the stretch.

@@ -259,22 +259,21 @@ impl ProfileOperation {
         width: i64,
         newest: &dyn Fn(usize) -> i64,
     ) -> Result<Vec<Vec<Value>>, ValueError> {
-        (low..low + width)
-            .map(|row| {
-                (1..)
-                    .zip(&self.values)
-                    .map(|(number, column)| {
-                        let made = column.rule.value(&column.column_type, row, number)?;
-                        Ok(match column.newest_of {
-                            Some(parent) if made != Value::Null => {
-                                column.rule.reference(&column.column_type, newest(parent))?
-                            }
-                            _ => made,
-                        })
-                    })
-                    .collect()
-            })
-            .collect()
+        let mut rows = Vec::with_capacity(usize::try_from(width).unwrap_or(0));
+        for row in low..low + width {
+            let mut values = Vec::with_capacity(self.values.len());
+            for (number, column) in (1..).zip(&self.values) {
+                let made = column.rule.value(&column.column_type, row, number)?;
+                values.push(match column.newest_of {
+                    Some(parent) if made != Value::Null => {
+                        column.rule.reference(&column.column_type, newest(parent))?
+                    }
+                    _ => made,
+                });
+            }
+            rows.push(values);
+        }
+        Ok(rows)
     }
 }
 
