@@ -251,7 +251,7 @@ def test_a_file_that_does_not_unpack_is_a_hole(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], end: str, place: int
 ) -> None:
     """One stretch, named by the file, both sides summed; alone it is no log."""
-    contents = _of_three_segments(tmp_path)
+    _of_three_segments(tmp_path)
     path = sorted(tmp_path.iterdir())[place]
     path.unlink()
     found = read_wal(tmp_path)
@@ -266,7 +266,6 @@ def test_a_file_that_does_not_unpack_is_a_hole(
     assert gap["to_lsn"] >= f"0/{8 + place:X}00000"
     assert stats["total"]["records"] == found.total.records
     assert run(["wal", "stats", str(torn)]) == 3
-    assert contents
 
 
 @pytest.mark.parametrize("at", [0, 3, 9, 38])
@@ -287,6 +286,15 @@ def test_a_damaged_first_page_costs_its_records(tmp_path: Path, at: int, place: 
     assert whole.total.records - 2 <= found.total.records < whole.total.records
     assert gap.to_lsn < f"0/{7 + place:X}20000"
     assert not found.notes or "Not read" not in found.notes[0]
+
+
+def test_a_pipe_in_a_folder_is_not_waited_for(tmp_path: Path) -> None:
+    """It has a segment's name and nobody writes to it."""
+    _of_three_segments(tmp_path)
+    path = sorted(tmp_path.iterdir())[1]
+    path.unlink()
+    os.mkfifo(path)
+    assert len(read_wal(tmp_path).gaps) == 1
 
 
 def test_a_timeline_that_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -206,7 +206,10 @@ fn list(
                 list(&path, files, histories)?;
             }
         } else if SegmentName::parse(Packing::of_name(name).1).is_some() {
-            files.push(path);
+            // A pipe would be waited for, which nobody may write to.
+            if fs::metadata(&path).map_or(true, |found| found.is_file()) {
+                files.push(path);
+            }
         } else {
             add_history(&path, histories)?;
         }

@@ -152,9 +152,13 @@ impl Pages {
                 return there;
             }
         }
-        (1..there)
-            .find(|at| self.begin_at(self.at + at, log).is_some())
-            .unwrap_or(there)
+        let magic = log.0.to_le_bytes();
+        let bytes = &self.chunk.bytes()[self.at..self.read];
+        let pairs = bytes.windows(2).take(there).enumerate().skip(1);
+        pairs
+            .filter(|(_, pair)| *pair == magic)
+            .find(|(at, _)| self.begin_at(self.at + at, log).is_some())
+            .map_or(there, |(at, _)| at)
     }
 
     /// Whether the page at hand is the expected one, and joins the one behind it.
