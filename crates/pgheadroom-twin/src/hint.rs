@@ -94,10 +94,12 @@ pub(crate) fn note_some(
 /// Notes how the transactions of every tuple of a page ended, as far as
 /// it is not settled; says whether any note is new.
 pub(crate) fn note_unsettled(page: &mut HeapPage, transactions: &impl Transactions) -> bool {
-    match page.unsettled() {
-        Some(listed) => note_some(page, listed, Check::Thorough, transactions),
-        None => note_all(page, Check::Thorough, transactions),
-    }
+    note_some(
+        page,
+        page.unsettled().listed(),
+        Check::Thorough,
+        transactions,
+    )
 }
 
 #[cfg(test)]

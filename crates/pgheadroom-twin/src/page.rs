@@ -185,11 +185,16 @@ pub struct HeapPage {
     is_full: bool,
     is_all_visible: bool,
     is_new: bool,
+    /// Whether any tuple is unsettled.
+    has_unsettled: bool,
+    /// Tuples that are not known to be settled.
     unsettled: Unsettled,
     /// What tuples with a deleter, a locker or a next version have besides; shorter than the items
     /// or empty where none has.
     links: Vec<Link>,
 }
+
+const _: () = assert!(size_of::<HeapPage>() == 128);
 
 impl HeapPage {
     /// A page of zeros: part of the file, never used.
@@ -207,6 +212,7 @@ impl HeapPage {
             is_full: false,
             is_all_visible: false,
             is_new: true,
+            has_unsettled: false,
             unsettled: Unsettled::NONE,
             links: Vec::new(),
         }
@@ -289,7 +295,7 @@ impl HeapPage {
     /// When there is no tuple.
     pub fn tuple_mut(&mut self, offset: OffsetNumber) -> TupleMut<'_> {
         self.note_pending();
-        self.unsettled.add(offset);
+        self.unsettle(offset);
         match self.item(offset) {
             LinePointer::Normal(tuple) => TupleMut {
                 page: self,
@@ -371,7 +377,7 @@ impl HeapPage {
         tuple.next = Tid { block, offset };
         self.pd_upper -= aligned;
         self.put(offset, LinePointer::Normal(tuple));
-        self.unsettled.add(offset);
+        self.unsettle(offset);
         offset
     }
 

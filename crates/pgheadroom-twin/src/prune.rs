@@ -274,16 +274,8 @@ fn plan_into(
     dead_roots: DeadRoots,
     transactions: &impl Transactions,
 ) {
-    let listed = match dead_roots {
-        DeadRoots::Stay => page.unsettled(),
-        DeadRoots::Go => None,
-    };
     let mut planner = Planner::new(plan, page, behaviour, dead_roots, transactions);
-    let is_done = match (listed, dead_roots) {
-        (Some(listed), _) => planner.plan_listed(listed),
-        (None, DeadRoots::Stay) => planner.plan_touched(),
-        (None, DeadRoots::Go) => false,
-    };
+    let is_done = dead_roots == DeadRoots::Stay && planner.plan_touched(page.unsettled());
     if !is_done {
         Planner::new(plan, page, behaviour, dead_roots, transactions).plan_all();
     }

@@ -3,79 +3,79 @@
 //! PostgreSQL looks at every tuple of a page each time. What it finds out about a *settled* tuple
 //! is always the same: its inserter is known to have committed, nobody removed it, so it stays
 //! and nothing about it is noted. So only chains with an unsettled member can change, and a page
-//! of 80 rows of which one was updated is pruned by looking at that one. Leaves out nothing:
-//! when too many tuples were touched to remember, all are looked at.
+//! of 80 rows of which one was updated is pruned by looking at that one. Leaves out nothing: there
+//! is a bit for every line pointer that a page can have.
 
 use pgheadroom_layout::OffsetNumber;
+use pgheadroom_layout::page::MAX_HEAP_TUPLES_PER_PAGE;
 
-/// Line pointers to remember; more are rarely touched between two prunings. 16 bytes in all.
-const CAPACITY: usize = 7;
+/// Words of a bit for each line pointer.
+const WORDS: usize = 5;
 
-/// Line pointers whose tuples are not known to be settled.
+const _: () = assert!(WORDS * 64 >= MAX_HEAP_TUPLES_PER_PAGE as usize);
+
+/// Line pointers, a bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(C)]
 pub(crate) struct Unsettled {
-    /// How many; above the capacity when all tuples count. The first, for most only ask for it.
-    len: u16,
-    offsets: [u16; CAPACITY],
+    words: [u64; WORDS],
 }
 
 impl Unsettled {
     /// No tuple.
-    pub const NONE: Self = Self {
-        offsets: [0; CAPACITY],
-        len: 0,
-    };
-
-    /// All tuples of the page.
-    pub const ALL: Self = Self {
-        offsets: [0; CAPACITY],
-        len: u16::MAX,
-    };
+    pub const NONE: Self = Self { words: [0; WORDS] };
 
     /// Whether no tuple counts.
+    pub fn is_none(&self) -> bool {
+        self.words == [0; WORDS]
+    }
+
+    /// Notes a line pointer.
     #[inline]
-    pub const fn is_none(&self) -> bool {
-        self.len == 0
-    }
-
-    /// The line pointers to look at; none when that is all of them.
-    pub fn listed(&self) -> Option<impl Iterator<Item = OffsetNumber> + Clone + use<>> {
-        let (offsets, len) = (self.offsets, usize::from(self.len));
-        (len <= CAPACITY).then(|| offsets.into_iter().take(len).map(OffsetNumber))
-    }
-
-    /// Notes that a tuple was touched.
     pub fn add(&mut self, offset: OffsetNumber) {
-        let len = usize::from(self.len);
-        if len > CAPACITY || self.offsets[..len].contains(&offset.0) {
-            return;
-        }
-        if len == CAPACITY {
-            *self = Self::ALL;
-        } else {
-            self.offsets[len] = offset.0;
-            self.len += 1;
-        }
+        let (word, bit) = place(offset);
+        self.words[word] |= bit;
     }
+
+    /// The line pointers that are noted, in order.
+    pub fn listed(&self) -> impl Iterator<Item = OffsetNumber> + Clone + use<> {
+        let mut words = self.words;
+        let mut word = 0;
+        std::iter::from_fn(move || {
+            while words[word] == 0 {
+                if word + 1 == WORDS {
+                    return None;
+                }
+                word += 1;
+            }
+            let bit = words[word].trailing_zeros();
+            words[word] &= words[word] - 1;
+            let position = 64 * word + bit as usize;
+            #[allow(clippy::cast_possible_truncation)] // below 320
+            Some(OffsetNumber(position as u16 + 1))
+        })
+    }
+}
+
+/// The word and the bit of a line pointer.
+#[inline]
+fn place(offset: OffsetNumber) -> (usize, u64) {
+    let position = usize::from(offset.0) - 1;
+    (position / 64, 1 << (position % 64))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A tuple is remembered once; too many mean all.
+    /// A tuple is noted once, and all are listed in order.
     #[test]
-    fn too_many_mean_all() {
+    fn noted_and_listed() {
         let mut touched = Unsettled::NONE;
-        for offset in [3, 5, 3, 1, 2, 4, 6, 7] {
+        assert!(touched.is_none() && touched.listed().next().is_none());
+        for offset in [64, 3, 291, 3, 1, 65, 320] {
             touched.add(OffsetNumber(offset));
         }
-        let listed: Vec<u16> = touched.listed().expect("seven").map(|at| at.0).collect();
-        assert_eq!(listed, [3, 5, 1, 2, 4, 6, 7]);
-        touched.add(OffsetNumber(8));
-        assert!(touched.listed().is_none());
-        touched.add(OffsetNumber(9));
-        assert!(touched.listed().is_none());
+        let listed: Vec<u16> = touched.listed().map(|at| at.0).collect();
+        assert_eq!(listed, [1, 3, 64, 65, 291, 320]);
     }
 }

@@ -35,7 +35,7 @@ impl HeapPage {
         );
         self.items.push(Packed::new(row, xid, lp_len));
         self.pd_upper -= aligned;
-        self.unsettled.add(offset_of(self.items.len() - 1));
+        self.unsettle(offset_of(self.items.len() - 1));
     }
 
     /// The first tuple, where one transaction has filled the page with rows and nothing has

@@ -412,7 +412,7 @@ impl HeapPage {
         next: Tid,
     ) {
         self.note_pending();
-        self.unsettled.add(offset);
+        self.unsettle(offset);
         let position = index_of(offset);
         let packed = &mut self.items[position];
         assert!(packed.row().is_some(), "item {} is no tuple", offset.0);

@@ -133,8 +133,8 @@ impl HeapPage {
         self.pending = PendingUpdate::NONE;
         self.put(pending.old, old);
         self.put(pending.new, new);
-        self.unsettled.add(pending.old);
-        self.unsettled.add(pending.new);
+        self.unsettle(pending.old);
+        self.unsettle(pending.new);
     }
 
     /// The memory of the items.
@@ -182,7 +182,7 @@ impl HeapPage {
     #[inline(always)]
     pub(crate) fn prune_pending(&mut self, behaviour: &Behaviour) -> Option<Settled> {
         let pending = self.pending()?;
-        if !self.unsettled.is_none() || self.prune_xid != pending.xid {
+        if self.has_unsettled || self.prune_xid != pending.xid {
             return None;
         }
         let PendingUpdate { root, old, new, .. } = pending;
@@ -241,7 +241,7 @@ impl HeapPage {
         };
         let is_simple = self.pending.new.0 == 0
             && root.0 != 0
-            && self.unsettled.is_none()
+            && !self.has_unsettled
             && !self.prune_xid.is_valid()
             && !self.is_all_visible
             && u32::from(packed.lp_len) <= TOAST_TUPLE_THRESHOLD

@@ -2,18 +2,25 @@
 
 use pgheadroom_layout::OffsetNumber;
 
-use crate::page::{HeapPage, LinePointer, Tuple, XmaxHint, XminHint, index_of, offset_of};
+use crate::page::{HeapPage, LinePointer, Tuple, XmaxHint, XminHint, index_of};
 use crate::unsettled::Unsettled;
 
 impl HeapPage {
-    /// The tuples that pruning has to look at; none when that is all of them.
-    pub(crate) fn unsettled(&self) -> Option<impl Iterator<Item = OffsetNumber> + Clone + use<>> {
+    /// The tuples that pruning has to look at.
+    pub(crate) fn unsettled(&self) -> Unsettled {
         let mut unsettled = self.unsettled;
         if let Some(pending) = self.pending() {
             unsettled.add(pending.old);
             unsettled.add(pending.new);
         }
-        unsettled.listed()
+        unsettled
+    }
+
+    /// Notes that a tuple was touched.
+    #[inline]
+    pub(super) fn unsettle(&mut self, offset: OffsetNumber) {
+        self.has_unsettled = true;
+        self.unsettled.add(offset);
     }
 
     /// A line pointer that may have an unsettled tuple.
@@ -31,20 +38,13 @@ impl HeapPage {
             _ => false,
         };
         let mut left = Unsettled::NONE;
-        if let Some(listed) = self.unsettled.listed() {
-            for offset in listed {
-                if is_unsettled(offset) {
-                    left.add(offset);
-                }
-            }
-        } else {
-            for position in 0..self.items.len() {
-                if is_unsettled(offset_of(position)) {
-                    left.add(offset_of(position));
-                }
+        for offset in self.unsettled.listed() {
+            if is_unsettled(offset) {
+                left.add(offset);
             }
         }
         self.unsettled = left;
+        self.has_unsettled = !left.is_none();
     }
 }
 

@@ -6,6 +6,7 @@ use pgheadroom_layout::version::Behaviour;
 use crate::page::{HeapPage, LinePointer, Tuple, offset_of};
 use crate::prune::{DeadRoots, PrunePlan, TupleState};
 use crate::transaction::{Outcome, Transactions, Xid};
+use crate::unsettled::Unsettled;
 
 /// Words of a bit for each line pointer that a page can have.
 const PROCESSED_WORDS: usize = 5;
@@ -62,31 +63,11 @@ impl<'a, T: Transactions> Planner<'a, T> {
         }
     }
 
-    /// Decides about the chains of these tuples; false if a root is not known.
-    pub fn plan_listed(&mut self, listed: impl Iterator<Item = OffsetNumber> + Clone) -> bool {
-        for offset in listed.clone() {
-            if self.page.row(offset).is_none() {
-                continue;
-            }
-            let (_, root) = self.page.row_and_root(offset);
-            if root.0 == 0 {
-                return false; // it is not known
-            }
-            if self.leads(root) && !self.is_processed(usize::from(root.0) - 1) {
-                self.prune_chain(root);
-            }
-        }
-        for offset in listed {
-            self.prune_unreached(offset);
-        }
-        true
-    }
-
-    /// Decides about all chains, in the order of [`Planner::plan_all`], but looks only at those
-    /// with a tuple that may not simply stay; false if a root is not known.
-    pub fn plan_touched(&mut self) -> bool {
-        let mut roots = [0_u64; PROCESSED_WORDS];
-        for offset in self.page.offsets() {
+    /// Decides about all chains with one of these tuples, in the order of [`Planner::plan_all`];
+    /// false if a root is not known.
+    pub fn plan_touched(&mut self, touched: Unsettled) -> bool {
+        let mut roots = Unsettled::NONE;
+        for offset in touched.listed() {
             if self.stays(offset) {
                 continue;
             }
@@ -97,18 +78,14 @@ impl<'a, T: Transactions> Planner<'a, T> {
             if root.0 == 0 {
                 return false; // it is not known
             }
-            let position = usize::from(root.0) - 1;
-            roots[position / 64] |= 1 << (position % 64);
+            roots.add(root);
         }
-        let is_root = |position: usize| roots[position / 64] & (1 << (position % 64)) != 0;
-        let count = self.page.item_count() as usize;
-        for root in (0..count).filter(|&position| is_root(position)) {
-            let root = offset_of(root);
+        for root in roots.listed() {
             if self.leads(root) {
                 self.prune_chain(root);
             }
         }
-        for offset in self.page.offsets() {
+        for offset in touched.listed() {
             if !self.stays(offset) {
                 self.prune_unreached(offset);
             }
