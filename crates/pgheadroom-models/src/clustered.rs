@@ -90,9 +90,9 @@ fn neighbourhood(leaf: &BtreePage, position: usize) -> Neighbourhood {
         return Neighbourhood::Beyond;
     }
     let nearest = if position > first {
-        leaf.items()[position - 1].last_tid()
+        leaf.item(position - 1).last_tid()
     } else {
-        leaf.items()[position].tid()
+        leaf.item(position).tid()
     };
     Neighbourhood::Between {
         nearest: nearest.expect("an item of a leaf").block,
@@ -101,7 +101,7 @@ fn neighbourhood(leaf: &BtreePage, position: usize) -> Neighbourhood {
 }
 
 fn highest(leaf: &BtreePage) -> BlockNumber {
-    let items = &leaf.items()[leaf.first_data()..];
-    let blocks = items.iter().flat_map(Item::each_tid).map(|tid| tid.block);
+    let items = leaf.data().map(|(_, item)| item);
+    let blocks = items.flat_map(Item::each_tid).map(|tid| tid.block);
     blocks.max().expect("a leaf with items")
 }

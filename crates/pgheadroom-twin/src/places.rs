@@ -140,7 +140,7 @@ fn btree_page(page: &btree::BtreePage) -> BtreePage {
         return BtreePage::Deleted { level };
     }
     let (prev, next) = page.siblings();
-    let items = page.items().iter().enumerate().map(|(position, item)| {
+    let items = page.items().enumerate().map(|(position, item)| {
         let kept = u16::from(item.kept_columns());
         let entry = if position < page.first_data() {
             BtreeEntry::HighKey(kept, item.tid().map(heap_tid))

@@ -38,7 +38,7 @@ fn page_text(page: &BtreePage) -> String {
         PageState::Live => {}
     }
     let mut items = String::new();
-    for (position, item) in page.items().iter().enumerate() {
+    for (position, item) in page.items().enumerate() {
         let dead = if item.is_dead() { "!" } else { "" };
         write!(items, "{}{dead}/", item.bytes()).unwrap();
         let is_high_key = position < page.first_data();

@@ -99,7 +99,7 @@ impl Btree {
 /// the list is on one heap page.
 ///
 /// Source: `_bt_bottomupdel_finish_pending`, nbtdedup.c (REL_18_STABLE).
-fn propose(item: &Item, position: usize, is_duplicated: bool, to: &mut Vec<Candidate>) {
+fn propose(item: Item<'_>, position: usize, is_duplicated: bool, to: &mut Vec<Candidate>) {
     let Some(tids) = item.posting() else {
         to.push(Candidate {
             tid: item.first_tid(),

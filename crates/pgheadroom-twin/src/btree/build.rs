@@ -8,11 +8,11 @@ use pgheadroom_layout::version::Behaviour;
 use pgheadroom_layout::wal_record::{Image, index_build};
 
 use crate::btree::dedup::{DedupState, is_duplicate};
-use crate::btree::item::Item;
+use crate::btree::item::{Form, OwnedItem};
 use crate::btree::page::BtreePage;
 use crate::btree::record::METAPAGE_HOLE;
 use crate::btree::split::Pivot;
-use crate::btree::{Btree, Entry};
+use crate::btree::{Btree, Entry, Item};
 
 /// Longest posting list of a build: a tenth of a page, aligned, with its line pointer.
 ///
@@ -104,8 +104,10 @@ impl Btree {
             build.load_merged(entries);
         } else {
             for entry in entries {
-                let item = build.leaf_item(&entry);
-                build.add(0, item, entry.key, 0);
+                if !build.push_leaf(&entry) {
+                    let item = build.leaf_item(&entry);
+                    build.add(0, item, entry.key, 0);
+                }
             }
         }
         build.finish()
@@ -113,38 +115,59 @@ impl Btree {
 }
 
 impl Build<'_> {
-    fn leaf_item(&self, entry: &Entry<'_>) -> Item {
+    fn leaf_item(&self, entry: &Entry<'_>) -> OwnedItem {
         let definition = &self.tree.definition;
         let columns = definition.key_columns;
         assert_eq!(entry.key.len(), usize::from(columns), "columns of the key");
         let bytes = self.tree.shapes.get(entry.shape).leaf_bytes();
-        Item::leaf(entry.tid, entry.shape, bytes, columns)
+        OwnedItem::leaf(entry.tid, entry.shape, bytes, columns)
+    }
+
+    /// Adds an entry to the leaf that is being filled, if that has entries already and takes it:
+    /// what [`Build::add`] does then, shorter.
+    #[inline]
+    fn push_leaf(&mut self, entry: &Entry<'_>) -> bool {
+        let columns = self.tree.definition.key_columns;
+        let bytes = self.tree.shapes.get(entry.shape).leaf_bytes();
+        let Some(state) = self.levels.first_mut() else {
+            return false;
+        };
+        let free = state.page.free_space().saturating_sub(SIZE_OF_ITEM_ID);
+        let takes = free >= u32::from(bytes) + TID_ROOM
+            && free >= state.full_below
+            && state.last_posting_bytes == 0;
+        let form = Form {
+            shape: entry.shape,
+            bytes,
+            kept_columns: columns,
+        };
+        takes && state.page.push_usual(entry.tid, form, entry.key)
     }
 
     fn load_merged<'a>(&mut self, entries: impl Iterator<Item = Entry<'a>>) {
         let mut pending = DedupState::new(MAX_POSTING_BYTES);
-        let mut base: Option<(Item, &[i64])> = None;
+        let mut base: Option<(OwnedItem, &[i64])> = None;
         for entry in entries {
             let item = self.leaf_item(&entry);
             if let Some((first, key)) = base.take() {
-                if is_duplicate(key, entry.key) && pending.add(&item) {
+                if is_duplicate(key, entry.key) && pending.add(item.as_ref()) {
                     base = Some((first, key));
                     continue;
                 }
-                self.add_merged(&first, key, &pending);
+                self.add_merged(first.as_ref(), key, &pending);
             }
-            pending.start(&item);
+            pending.start(item.as_ref());
             base = Some((item, entry.key));
         }
         if let Some((first, key)) = base {
-            self.add_merged(&first, key, &pending);
+            self.add_merged(first.as_ref(), key, &pending);
         }
     }
 
     /// Source: `_bt_sort_dedup_finish_pending`, nbtsort.c (REL_18_STABLE).
-    fn add_merged(&mut self, base: &Item, key: &[i64], pending: &DedupState) {
-        let item = Item::with_tids(base, pending.tids.clone());
-        let posting_bytes = item.bytes() - u32::from(item.base_bytes());
+    fn add_merged(&mut self, base: Item<'_>, key: &[i64], pending: &DedupState) {
+        let item = OwnedItem::with_tids(base, pending.tids.clone());
+        let posting_bytes = item.bytes() - u32::from(base.base_bytes());
         self.add(0, item, key, posting_bytes);
     }
 
@@ -182,7 +205,7 @@ impl Build<'_> {
     /// Adds an item to a level, beginning a new page when the last one is full enough.
     ///
     /// Source: `_bt_buildadd`, src/backend/access/nbtree/nbtsort.c (REL_18_STABLE).
-    fn add(&mut self, level: usize, item: Item, key: &[i64], posting_bytes: u32) {
+    fn add(&mut self, level: usize, item: OwnedItem, key: &[i64], posting_bytes: u32) {
         if level == self.levels.len() {
             let new = self.new_level(level);
             self.levels.push(new);
@@ -198,11 +221,13 @@ impl Build<'_> {
             self.next_page(level);
         }
         let state = &mut self.levels[level];
-        if !state.page.items().is_empty() {
+        if !state.page.is_empty() {
             state.page.push(item, key);
             return;
         }
-        let keyless = self.tree.keyless_pivot(item.child(), &item);
+        let keyless = self
+            .tree
+            .keyless_pivot(item.as_ref().child(), item.as_ref());
         if is_leaf {
             state.low_key = Some(keyless);
             state.page.push(item, key);
@@ -225,11 +250,13 @@ impl Build<'_> {
         let item = state.page.remove(last);
         let high_key = if level == 0 {
             let left = (state.page.item(last - 1), state.page.key(last - 1));
-            let high_key = self.tree.truncate(left, (&item, &key));
+            let high_key = self.tree.truncate(left, (item.as_ref(), &key));
             new.push(item, &key);
             high_key
         } else {
-            let keyless = self.tree.keyless_pivot(item.child(), &item);
+            let keyless = self
+                .tree
+                .keyless_pivot(item.as_ref().child(), item.as_ref());
             new.push(keyless.item, &keyless.key);
             Pivot { item, key }
         };

@@ -102,7 +102,7 @@ fn level_pages(tree: &Btree, first: BlockNumber) -> Result<Vec<BlockNumber>, Vio
 }
 
 fn check_page(block: BlockNumber, page: &BtreePage) -> Result<(), Violation> {
-    let bytes: u32 = page.items().iter().map(super::Item::bytes).sum();
+    let bytes: u32 = page.items().map(super::Item::bytes).sum();
     require(bytes == page.item_bytes(), block, "sum of the items' bytes")?;
     require(
         page.exact_free_space() <= 8152,

@@ -7,7 +7,7 @@ use pgheadroom_layout::index_tuple::BT_MAX_ITEM_SIZE;
 use pgheadroom_layout::page::SIZE_OF_ITEM_ID;
 
 use crate::btree::Btree;
-use crate::btree::item::{Item, SIZE_OF_TID};
+use crate::btree::item::{Item, OwnedItem, SIZE_OF_TID};
 use crate::btree::key::keep_natts;
 use crate::btree::page::BtreePage;
 use crate::btree::record::{Record, RecordKind, Sink};
@@ -48,7 +48,7 @@ impl DedupState {
     }
 
     /// Begins a group. Source: `_bt_dedup_start_pending`, nbtdedup.c (REL_18_STABLE).
-    pub fn start(&mut self, base: &Item) {
+    pub fn start(&mut self, base: Item<'_>) {
         self.tids.clear();
         self.add_tids(base);
         self.items = 1;
@@ -58,7 +58,7 @@ impl DedupState {
     /// Takes an item into the group unless its posting list would be too long.
     ///
     /// Source: `_bt_dedup_save_htid`, nbtdedup.c (REL_18_STABLE).
-    pub fn add(&mut self, item: &Item) -> bool {
+    pub fn add(&mut self, item: Item<'_>) -> bool {
         let tids = u32::try_from(self.tids.len() + item.tid_count()).expect("TIDs of a page");
         if maxalign(self.base_bytes + tids * SIZE_OF_TID) > self.max_posting_bytes {
             if self.tids.len() > MANY_TIDS {
@@ -71,7 +71,7 @@ impl DedupState {
         true
     }
 
-    fn add_tids(&mut self, item: &Item) {
+    fn add_tids(&mut self, item: Item<'_>) {
         match item.posting() {
             Some(tids) => self.tids.extend_from_slice(tids),
             None => self.tids.push(item.first_tid()),
@@ -148,11 +148,9 @@ impl Btree {
         let page = self.page_mut(block);
         let mut doomed = Vec::new();
         for &(base, items) in groups.iter().filter(|&&(_, items)| items > 1) {
-            let tids = page.items()[base..base + items]
-                .iter()
-                .flat_map(Item::tids)
-                .collect();
-            let posting = Item::with_tids(page.item(base), tids);
+            let members = (base..base + items).map(|member| page.item(member));
+            let tids = members.flat_map(Item::each_tid).collect();
+            let posting = OwnedItem::with_tids(page.item(base), tids);
             page.replace(base, posting);
             doomed.extend(base + 1..base + items);
         }

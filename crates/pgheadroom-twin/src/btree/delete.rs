@@ -3,7 +3,7 @@
 use pgheadroom_layout::BlockNumber;
 
 use crate::btree::Btree;
-use crate::btree::item::Item;
+use crate::btree::item::OwnedItem;
 use crate::btree::record::{Record, RecordKind, Sink};
 use crate::page::Tid;
 
@@ -14,7 +14,7 @@ pub(super) type Doomed = (usize, Tid);
 #[derive(Debug, Default)]
 struct Removal {
     whole: Vec<usize>,
-    shortened: Vec<(usize, Item)>,
+    shortened: Vec<(usize, OwnedItem)>,
     /// TIDs that shortened lists lose.
     tids: u32,
 }
@@ -68,7 +68,7 @@ impl Btree {
                 .collect();
             assert!(gone.peek().is_none(), "TIDs to remove are in the list");
             // A list that is dead stays so, should a part of it be removed by VACUUM.
-            let mut shorter = Item::with_tids(item, left);
+            let mut shorter = OwnedItem::with_tids(item, left);
             if item.is_dead() {
                 shorter.mark_dead();
             }

@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 
 use pgheadroom_layout::BlockNumber;
 
-use crate::btree::item::Item;
+use crate::btree::item::OwnedItem;
 use crate::btree::key::{SearchKey, has_null};
 use crate::btree::record::{Record, RecordKind, Sink};
 use crate::btree::search::{Stack, Tie, compare, lower_bound};
@@ -31,7 +31,7 @@ pub struct UniqueViolation {
 pub(super) struct Insertion {
     pub block: BlockNumber,
     pub position: usize,
-    pub item: Item,
+    pub item: OwnedItem,
     /// The child whose split made this downlink; `None` on leaves.
     pub child: Option<BlockNumber>,
     /// Where in the posting list before `position` the new TID went; the item is what came out.
@@ -144,17 +144,18 @@ impl Btree {
         let mut tid = entry.tid;
         let mut posting_offset = None;
         if is_inside {
-            let posting = self.page_mut(block).item_mut(position);
-            let tids = posting.posting().expect("a TID is inserted only once");
+            let item = self.page(block).item(position);
+            let tids = item.posting().expect("a TID is inserted only once");
             let offset = tids.partition_point(|&other| other < tid);
-            tid = posting.swap_into_posting(offset, tid);
+            let slots = self.page_mut(block).slots_mut();
+            tid = slots.posting_mut(position).swap(offset, tid);
             posting_offset = Some(offset);
             position += 1;
         }
         let insertion = Insertion {
             block,
             position,
-            item: Item::leaf(tid, entry.shape, bytes, columns),
+            item: OwnedItem::leaf(tid, entry.shape, bytes, columns),
             child: None,
             posting_offset,
             child_was_only: false,

@@ -17,50 +17,83 @@ pub(crate) struct PostingList {
     base_bytes: u16,
 }
 
-/// An entry without its key, which the page keeps. 24 bytes, so that a page's entries take about
-/// what they take on disk.
+impl PostingList {
+    /// Puts a TID into the middle and takes out the last one, so that the list stays as long as it
+    /// was.
+    ///
+    /// Source: `_bt_swap_posting`, src/backend/access/nbtree/nbtdedup.c (REL_18_STABLE).
+    pub fn swap(&mut self, position: usize, tid: Tid) -> Tid {
+        let tids = &mut self.tids;
+        assert!(position > 0 && position < tids.len(), "inside the list");
+        let last = tids.pop().expect("two TIDs at least");
+        tids.insert(position, tid);
+        last
+    }
+}
+
+/// What nearly all leaf tuples of a page have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Form {
+    /// Which sizes the tuple has.
+    pub shape: ShapeId,
+    /// Aligned size on the page, without its line pointer.
+    pub bytes: u16,
+    /// Key columns that a pivot tuple kept; all those of a leaf tuple.
+    pub kept_columns: u8,
+}
+
+/// An entry without its key and its posting list.
 ///
 /// | entry | block, offset | child | posting |
 /// | --- | --- | --- | --- |
 /// | leaf tuple | its TID | 0 | none |
 /// | posting list | its first TID | 0 | all its TIDs |
 /// | pivot tuple | the TID that truncation kept, else offset 0 | the page below | none |
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Item {
-    block: u32,
-    offset: u16,
-    bytes: u16,
-    /// The lower two bytes of the shape, and the third.
-    shape_low: u16,
-    shape_high: u8,
-    /// Columns kept, and [`DEAD`].
-    kept_columns: u8,
-    child: u32,
-    posting: Option<Box<PostingList>>,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Head {
+    pub block: u32,
+    pub offset: u16,
+    pub is_dead: bool,
+    pub form: Form,
+    pub child: u32,
 }
 
-/// Beside the number of columns, of which an index has at most 32.
-const DEAD: u8 = 0x80;
+/// An entry as its page has it, to be read. How a page keeps it is `page`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Item<'a> {
+    pub(super) head: Head,
+    pub(super) posting: Option<&'a PostingList>,
+}
 
-const _: () = assert!(size_of::<Item>() == 24);
+/// An entry on its way to a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OwnedItem {
+    pub(super) head: Head,
+    pub(super) posting: Option<Box<PostingList>>,
+}
 
-impl Item {
+impl OwnedItem {
     /// A leaf tuple of `bytes` bytes.
-    pub(crate) fn leaf(tid: Tid, shape: ShapeId, bytes: u16, columns: u8) -> Self {
-        Self {
-            block: tid.block.0,
-            offset: tid.offset.0,
+    pub fn leaf(tid: Tid, shape: ShapeId, bytes: u16, columns: u8) -> Self {
+        let form = Form {
+            shape,
             bytes,
-            shape_low: low(shape),
-            shape_high: high(shape),
             kept_columns: columns,
-            child: 0,
+        };
+        Self {
+            head: Head {
+                block: tid.block.0,
+                offset: tid.offset.0,
+                is_dead: false,
+                form,
+                child: 0,
+            },
             posting: None,
         }
     }
 
     /// A pivot tuple.
-    pub(crate) fn pivot(
+    pub fn pivot(
         child: BlockNumber,
         tid: Option<Tid>,
         shape: ShapeId,
@@ -68,14 +101,19 @@ impl Item {
         kept_columns: u8,
     ) -> Self {
         let (block, offset) = tid.map_or((0, 0), |tid| (tid.block.0, tid.offset.0));
-        Self {
-            block,
-            offset,
+        let form = Form {
+            shape,
             bytes,
-            shape_low: low(shape),
-            shape_high: high(shape),
             kept_columns,
-            child: child.0,
+        };
+        Self {
+            head: Head {
+                block,
+                offset,
+                is_dead: false,
+                form,
+                child: child.0,
+            },
             posting: None,
         }
     }
@@ -83,7 +121,7 @@ impl Item {
     /// A tuple like `base` that holds these TIDs: a posting list, or a plain one if it is one TID.
     ///
     /// Source: `_bt_form_posting`, src/backend/access/nbtree/nbtdedup.c (REL_18_STABLE).
-    pub(crate) fn with_tids(base: &Self, tids: Vec<Tid>) -> Self {
+    pub fn with_tids(base: Item<'_>, tids: Vec<Tid>) -> Self {
         let base_bytes = base.base_bytes();
         let bytes = if tids.len() > 1 {
             posting_bytes(base_bytes, tids.len())
@@ -97,26 +135,59 @@ impl Item {
         item
     }
 
+    /// The same, to be read.
+    pub fn as_ref(&self) -> Item<'_> {
+        Item {
+            head: self.head,
+            posting: self.posting.as_deref(),
+        }
+    }
+
+    /// Aligned size on the page, without its line pointer.
+    pub fn bytes(&self) -> u32 {
+        u32::from(self.head.form.bytes)
+    }
+
+    pub fn set_child(&mut self, child: BlockNumber) {
+        self.head.child = child.0;
+    }
+
+    pub fn mark_dead(&mut self) {
+        self.head.is_dead = true;
+    }
+}
+
+impl<'a> Item<'a> {
+    /// A copy, to be put on another page.
+    pub(crate) fn to_owned(self) -> OwnedItem {
+        OwnedItem {
+            head: self.head,
+            posting: self.posting.cloned().map(Box::new),
+        }
+    }
+
     /// The TID; of a posting list the first one.
     ///
     /// Source: `BTreeTupleGetHeapTID`, src/include/access/nbtree.h.
     #[must_use]
-    pub fn tid(&self) -> Option<Tid> {
-        (self.offset != 0).then_some(Tid {
-            block: BlockNumber(self.block),
-            offset: OffsetNumber(self.offset),
+    #[inline]
+    pub fn tid(self) -> Option<Tid> {
+        (self.head.offset != 0).then_some(Tid {
+            block: BlockNumber(self.head.block),
+            offset: OffsetNumber(self.head.offset),
         })
     }
 
     /// The TID of a leaf tuple, which always has one.
-    pub(crate) fn first_tid(&self) -> Tid {
+    #[inline]
+    pub(crate) fn first_tid(self) -> Tid {
         self.tid().expect("a leaf tuple has a TID")
     }
 
     /// The last TID. Source: `BTreeTupleGetMaxHeapTID`, src/include/access/nbtree.h.
     #[must_use]
-    pub fn last_tid(&self) -> Option<Tid> {
-        match &self.posting {
+    pub fn last_tid(self) -> Option<Tid> {
+        match self.posting {
             Some(posting) => posting.tids.last().copied(),
             None => self.tid(),
         }
@@ -124,27 +195,28 @@ impl Item {
 
     /// TIDs of a leaf tuple, in order.
     #[must_use]
-    pub fn tids(&self) -> Vec<Tid> {
-        match &self.posting {
+    pub fn tids(self) -> Vec<Tid> {
+        match self.posting {
             Some(posting) => posting.tids.clone(),
             None => self.tid().into_iter().collect(),
         }
     }
 
     /// The same, one after the other.
-    pub fn each_tid(&self) -> impl Iterator<Item = Tid> + '_ {
+    pub fn each_tid(self) -> impl Iterator<Item = Tid> + 'a {
         let listed = self.posting().unwrap_or_default();
         let alone = self.tid().filter(|_| !self.is_posting());
         alone.into_iter().chain(listed.iter().copied())
     }
 
     /// The TIDs of a posting list.
-    pub(crate) fn posting(&self) -> Option<&[Tid]> {
-        self.posting.as_ref().map(|posting| posting.tids.as_slice())
+    #[inline]
+    pub(crate) fn posting(self) -> Option<&'a [Tid]> {
+        self.posting.map(|posting| posting.tids.as_slice())
     }
 
     /// The TID of this number, from 0.
-    pub(crate) fn tid_at(&self, number: usize) -> Tid {
+    pub(crate) fn tid_at(self, number: usize) -> Tid {
         match self.posting() {
             Some(tids) => tids[number],
             None => self.first_tid(),
@@ -152,88 +224,59 @@ impl Item {
     }
 
     /// Number of TIDs.
-    pub(crate) fn tid_count(&self) -> usize {
+    #[inline]
+    pub(crate) fn tid_count(self) -> usize {
         self.posting().map_or(1, <[Tid]>::len)
     }
 
     /// Whether this is a posting list.
     #[must_use]
-    pub const fn is_posting(&self) -> bool {
+    #[inline]
+    pub const fn is_posting(self) -> bool {
         self.posting.is_some()
-    }
-
-    /// Puts a TID into the middle of a posting list and takes out the last one, so that the list
-    /// stays as long as it was.
-    ///
-    /// Source: `_bt_swap_posting`, src/backend/access/nbtree/nbtdedup.c (REL_18_STABLE).
-    pub(crate) fn swap_into_posting(&mut self, position: usize, tid: Tid) -> Tid {
-        let posting = self.posting.as_mut().expect("a posting list");
-        let tids = &mut posting.tids;
-        assert!(position > 0 && position < tids.len(), "inside the list");
-        let last = tids.pop().expect("two TIDs at least");
-        tids.insert(position, tid);
-        last
     }
 
     /// Aligned size on the page, without its line pointer.
     #[must_use]
-    pub fn bytes(&self) -> u32 {
-        u32::from(self.bytes)
+    #[inline]
+    pub fn bytes(self) -> u32 {
+        u32::from(self.head.form.bytes)
     }
 
     /// Size of a leaf tuple without its posting list.
     ///
     /// Source: `BTreeTupleGetPostingOffset`, nbtree.h.
-    pub(crate) fn base_bytes(&self) -> u16 {
+    #[inline]
+    pub(crate) fn base_bytes(self) -> u16 {
         self.posting
-            .as_ref()
-            .map_or(self.bytes, |posting| posting.base_bytes)
+            .map_or(self.head.form.bytes, |posting| posting.base_bytes)
     }
 
     /// Which sizes the tuple has.
     #[inline]
-    pub(crate) const fn shape(&self) -> ShapeId {
-        ShapeId(self.shape_low as u32 | (self.shape_high as u32) << 16)
+    pub(crate) const fn shape(self) -> ShapeId {
+        self.head.form.shape
     }
 
     /// Key columns that a pivot tuple kept; all those of a leaf tuple.
     #[must_use]
-    pub const fn kept_columns(&self) -> u8 {
-        self.kept_columns & !DEAD
+    pub const fn kept_columns(self) -> u8 {
+        self.head.form.kept_columns
     }
 
     /// The page below.
     #[must_use]
-    pub const fn child(&self) -> BlockNumber {
-        BlockNumber(self.child)
-    }
-
-    pub(crate) fn set_child(&mut self, child: BlockNumber) {
-        self.child = child.0;
+    #[inline]
+    pub const fn child(self) -> BlockNumber {
+        BlockNumber(self.head.child)
     }
 
     /// Whether a scan found every row version of this entry dead to all.
     #[must_use]
-    pub const fn is_dead(&self) -> bool {
-        self.kept_columns & DEAD != 0
+    #[inline]
+    pub const fn is_dead(self) -> bool {
+        self.head.is_dead
     }
-
-    pub(crate) fn mark_dead(&mut self) {
-        self.kept_columns |= DEAD;
-    }
-}
-
-#[inline]
-#[allow(clippy::cast_possible_truncation)] // the lower two bytes
-const fn low(shape: ShapeId) -> u16 {
-    shape.0 as u16
-}
-
-/// The third byte; there is no fourth (`SHAPES_MAX`).
-#[inline]
-#[allow(clippy::cast_possible_truncation)] // below 2^24
-const fn high(shape: ShapeId) -> u8 {
-    (shape.0 >> 16) as u8
 }
 
 /// Size of a posting list: the key and so many TIDs, aligned.

@@ -44,6 +44,7 @@ mod record;
 mod scan;
 pub(crate) mod search;
 mod simple_deletion;
+mod slots;
 mod split;
 mod split_point;
 mod unique;
@@ -141,6 +142,16 @@ pub trait Table {
     /// `heap_index_delete_tuples`, src/backend/access/heap/heapam.c.
     fn is_deletable(&mut self, tid: Tid) -> bool;
 
+    /// Asks for the memory of a heap page that will be asked about; changes nothing.
+    fn look_at_page(&self, block: BlockNumber) {
+        let _ = block;
+    }
+
+    /// The same of a row version on such a page.
+    fn look_at_version(&self, tid: Tid) {
+        let _ = tid;
+    }
+
     /// Whether all snapshots see this transaction as ended.
     ///
     /// Source: `GlobalVisCheckRemovableFullXid`, src/backend/storage/ipc/procarray.c.
@@ -160,6 +171,17 @@ pub struct Metapage {
     pub fast_level: u32,
     /// Deleted pages that the last VACUUM could not free.
     pub last_cleanup_num_delpages: u32,
+}
+
+impl Metapage {
+    /// That of an empty tree.
+    const NONE: Self = Self {
+        root: None,
+        level: 0,
+        fast_root: None,
+        fast_level: 0,
+        last_cleanup_num_delpages: 0,
+    };
 }
 
 /// A B-tree.
@@ -183,17 +205,17 @@ impl Btree {
             definition,
             behaviour,
             shapes: Shapes::default(),
-            meta: Metapage {
-                root: None,
-                level: 0,
-                fast_root: None,
-                fast_level: 0,
-                last_cleanup_num_delpages: 0,
-            },
+            meta: Metapage::NONE,
             pages: Vec::new(),
             fsm: FreeSpaceMap::default(),
             records: 0,
         }
+    }
+
+    /// Empties a tree that was built and not used.
+    pub(crate) fn clear(&mut self) {
+        self.pages.clear();
+        self.meta = Metapage::NONE;
     }
 
     /// Names the sizes of tuples, for entries; `None` with more than [`SHAPES_MAX`] different ones.

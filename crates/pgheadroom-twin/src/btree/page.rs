@@ -13,8 +13,10 @@ use pgheadroom_layout::btree::SIZE_OF_BT_PAGE_OPAQUE;
 use pgheadroom_layout::page::{BLCKSZ, SIZE_OF_ITEM_ID, SIZE_OF_PAGE_HEADER};
 use pgheadroom_layout::{BlockNumber, OffsetNumber};
 
-use crate::btree::item::Item;
+use crate::btree::item::{Form, Item, OwnedItem};
+use crate::btree::slots::Slots;
 use crate::memory::Pieces;
+use crate::page::Tid;
 use crate::transaction::Xid;
 
 /// No sibling, since block 0 is the metapage. Source: `P_NONE`, src/include/access/nbtree.h.
@@ -52,7 +54,7 @@ pub struct BtreePage {
     pub(crate) state: PageState,
     /// Counts the records about this page; stands for its LSN.
     pub(crate) lsn: u64,
-    items: Vec<Item>,
+    slots: Slots,
     keys: Vec<i64>,
     key_columns: usize,
     item_bytes: u32,
@@ -68,7 +70,7 @@ impl BtreePage {
             next: NO_BLOCK,
             state: PageState::Live,
             lsn: 0,
-            items: Vec::new(),
+            slots: Slots::new(),
             keys: Vec::new(),
             key_columns,
             item_bytes: 0,
@@ -124,18 +126,34 @@ impl BtreePage {
     }
 
     /// All items, the high key first if there is one.
-    #[must_use]
-    pub fn items(&self) -> &[Item] {
-        &self.items
+    pub fn items(&self) -> impl ExactSizeIterator<Item = Item<'_>> + Clone {
+        (0..self.len()).map(|position| self.slots.get(position))
+    }
+
+    /// Those that are no high key, with their positions.
+    pub fn data(&self) -> impl Iterator<Item = (usize, Item<'_>)> + Clone {
+        self.items().enumerate().skip(self.first_data())
     }
 
     /// The item at a position.
-    pub(crate) fn item(&self, position: usize) -> &Item {
-        &self.items[position]
+    ///
+    /// # Panics
+    /// When there is none.
+    #[must_use]
+    #[inline]
+    pub fn item(&self, position: usize) -> Item<'_> {
+        self.slots.get(position)
     }
 
-    pub(crate) fn item_mut(&mut self, position: usize) -> &mut Item {
-        &mut self.items[position]
+    /// The entries without their keys.
+    #[inline]
+    pub(super) const fn slots(&self) -> &Slots {
+        &self.slots
+    }
+
+    /// The same, to be changed where nothing about their sizes changes.
+    pub(super) const fn slots_mut(&mut self) -> &mut Slots {
+        &mut self.slots
     }
 
     /// The key at a position; truncated columns are smaller than any value.
@@ -156,14 +174,15 @@ impl BtreePage {
 
     /// Number of items, the high key included.
     #[must_use]
+    #[inline]
     pub fn len(&self) -> usize {
-        self.items.len()
+        self.slots.len()
     }
 
     /// Whether the page holds nothing but perhaps a high key.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.items.len() <= self.first_data()
+        self.len() <= self.first_data()
     }
 
     /// Bytes of all items, without line pointers.
@@ -174,7 +193,7 @@ impl BtreePage {
     /// Bytes between line pointers and items. Source: `PageGetExactFreeSpace`, bufpage.c.
     #[must_use]
     pub fn exact_free_space(&self) -> u32 {
-        let lower = SIZE_OF_PAGE_HEADER + SIZE_OF_ITEM_ID * count(self.items.len());
+        let lower = SIZE_OF_PAGE_HEADER + SIZE_OF_ITEM_ID * count(self.len());
         let upper = SPECIAL - self.item_bytes;
         assert!(lower <= upper, "items overlap line pointers");
         upper - lower
@@ -188,15 +207,16 @@ impl BtreePage {
 
     /// Room for as many items, should they come.
     pub(crate) fn expect_items(&mut self, count: usize) {
-        self.items.reserve_exact(count);
+        self.slots.reserve_exact(count);
         self.keys.reserve_exact(count * self.key_columns);
     }
 
     /// Adds an item at a position, where those behind move on.
-    pub(crate) fn insert(&mut self, position: usize, item: Item, key: &[i64]) {
+    pub(crate) fn insert(&mut self, position: usize, item: OwnedItem, key: &[i64]) {
         assert_eq!(key.len(), self.key_columns, "a code for each key column");
         self.item_bytes += item.bytes();
-        self.items.insert(position, item);
+        let is_high_key = position < self.first_data();
+        self.slots.insert(position, item, is_high_key);
         let start = position * self.key_columns;
         if let [value] = *key {
             self.keys.insert(start, value);
@@ -206,18 +226,35 @@ impl BtreePage {
     }
 
     /// Adds an item behind all others.
-    pub(crate) fn push(&mut self, item: Item, key: &[i64]) {
+    pub(crate) fn push(&mut self, item: OwnedItem, key: &[i64]) {
         assert_eq!(key.len(), self.key_columns, "a code for each key column");
         self.item_bytes += item.bytes();
-        self.items.push(item);
+        let is_high_key = self.len() < self.first_data();
+        self.slots.push(item, is_high_key);
         self.keys.extend_from_slice(key);
     }
 
+    /// Adds a leaf tuple behind all others, if the page has tuples of this form; whether it has.
+    #[inline]
+    pub(super) fn push_usual(&mut self, tid: Tid, form: Form, key: &[i64]) -> bool {
+        assert_eq!(key.len(), self.key_columns, "a code for each key column");
+        if !self.slots.push_usual(tid, form) {
+            return false;
+        }
+        self.item_bytes += u32::from(form.bytes);
+        if let [value] = *key {
+            self.keys.push(value);
+        } else {
+            self.keys.extend_from_slice(key);
+        }
+        true
+    }
+
     /// Removes the item at a position.
-    pub(crate) fn remove(&mut self, position: usize) -> Item {
+    pub(crate) fn remove(&mut self, position: usize) -> OwnedItem {
         let start = position * self.key_columns;
         self.keys.drain(start..start + self.key_columns);
-        let item = self.items.remove(position);
+        let item = self.slots.remove(position);
         self.item_bytes -= item.bytes();
         item
     }
@@ -225,13 +262,13 @@ impl BtreePage {
     /// Puts another item with the same key at a position.
     ///
     /// Source: `PageIndexTupleOverwrite`, src/backend/storage/page/bufpage.c.
-    pub(crate) fn replace(&mut self, position: usize, item: Item) {
-        self.item_bytes = self.item_bytes - self.items[position].bytes() + item.bytes();
-        self.items[position] = item;
+    pub(crate) fn replace(&mut self, position: usize, item: OwnedItem) {
+        self.item_bytes = self.item_bytes - self.item(position).bytes() + item.bytes();
+        self.slots.replace(position, item);
     }
 
     /// Puts another item with another key at a position.
-    pub(crate) fn overwrite(&mut self, position: usize, item: Item, key: &[i64]) {
+    pub(crate) fn overwrite(&mut self, position: usize, item: OwnedItem, key: &[i64]) {
         self.replace(position, item);
         let start = position * self.key_columns;
         self.keys[start..start + self.key_columns].copy_from_slice(key);
@@ -241,38 +278,43 @@ impl BtreePage {
     ///
     /// Source: `PageIndexMultiDelete`, src/backend/storage/page/bufpage.c.
     pub(crate) fn remove_many(&mut self, positions: &[usize]) {
+        let Some(&first) = positions.first() else {
+            return;
+        };
         let mut doomed = positions.iter().copied().peekable();
-        let mut position = 0;
         let columns = self.key_columns;
-        let mut kept = 0;
-        let keys = &mut self.keys;
-        let item_bytes = &mut self.item_bytes;
-        self.items.retain(|item| {
-            let here = position;
-            position += 1;
+        let mut kept = first;
+        for here in first..self.len() {
             if doomed.next_if_eq(&here).is_some() {
-                *item_bytes -= item.bytes();
-                return false;
+                self.item_bytes -= self.item(here).bytes();
+                self.slots.discard(here);
+                continue;
             }
-            keys.copy_within(here * columns..(here + 1) * columns, kept * columns);
+            self.slots.move_down(here, kept);
+            if columns == 1 {
+                self.keys[kept] = self.keys[here];
+            } else {
+                let key = here * columns..(here + 1) * columns;
+                self.keys.copy_within(key, kept * columns);
+            }
             kept += 1;
-            true
-        });
-        keys.truncate(kept * columns);
+        }
         assert!(doomed.peek().is_none(), "positions to remove ascend");
+        self.slots.truncate(kept);
+        self.keys.truncate(kept * columns);
     }
 
     /// The memory of its items.
     pub(crate) fn pieces(&self, pieces: &mut Pieces) {
-        pieces.add(&self.items);
+        self.slots.pieces(pieces);
         pieces.add(&self.keys);
     }
 
     /// Takes all items off the page, with their keys.
-    pub(crate) fn take_items(&mut self) -> (Vec<Item>, Vec<i64>) {
+    pub(super) fn take_items(&mut self) -> (Slots, Vec<i64>) {
         self.item_bytes = 0;
         (
-            std::mem::take(&mut self.items),
+            std::mem::replace(&mut self.slots, Slots::new()),
             std::mem::take(&mut self.keys),
         )
     }

@@ -10,7 +10,7 @@
 use pgheadroom_layout::BlockNumber;
 
 use crate::btree::Btree;
-use crate::btree::item::Item;
+use crate::btree::item::OwnedItem;
 use crate::btree::key::{MINUS_INFINITY, SearchKey};
 use crate::btree::page::{NO_BLOCK, PageState};
 use crate::btree::record::{Record, RecordKind, Sink};
@@ -79,7 +79,7 @@ impl Btree {
         let StackEntry { block, position } = parent.entry;
         let right = self.page(block).item(position + 1).child();
         let page = self.page_mut(block);
-        page.item_mut(position).set_child(right);
+        page.slots_mut().set_child(position, right.0);
         page.remove(position + 1);
         let shape = self.page(leaf).item(0).shape();
         let page = self.page_mut(leaf);
@@ -87,7 +87,7 @@ impl Btree {
             top_parent: parent.top_parent,
         };
         let columns = page.key(0).len();
-        let keyless = Item::pivot(NO_BLOCK, None, shape, 8, 0);
+        let keyless = OwnedItem::pivot(NO_BLOCK, None, shape, 8, 0);
         page.overwrite(0, keyless, &vec![MINUS_INFINITY; columns]);
         let record = Record::new(RecordKind::MarkPageHalfdead, MARK_HALFDEAD_BYTES)
             .init(leaf, self.page(leaf), 0)

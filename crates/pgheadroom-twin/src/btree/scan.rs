@@ -121,8 +121,8 @@ impl Btree {
                     None => found.next() == item.tid(),
                 }
             });
-            if let Some(position) = found.filter(|&position| !page.item(position).is_dead()) {
-                page.item_mut(position).mark_dead();
+            if let Some(position) = found.filter(|&position| !page.slots().is_dead(position)) {
+                page.slots_mut().mark_dead(position);
                 killed = true;
             }
         }

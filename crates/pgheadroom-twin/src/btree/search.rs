@@ -137,10 +137,9 @@ fn lower_bound_of_tid(
     (low, high): (usize, usize),
     tie: Tie,
 ) -> usize {
-    let number = |tid: Tid| i64::from(tid.block.0) << 16 | i64::from(tid.offset.0);
-    let behind = partition_point(low..high, number(tid) + 1, |at| {
-        page.item(at).tid().map_or(-1, number) // a pivot without TID is smaller than any
-    });
+    let number = i64::from(tid.block.0) << 16 | i64::from(tid.offset.0);
+    let slots = page.slots();
+    let behind = partition_point(low..high, number + 1, |at| slots.tid_number(at));
     if behind == low || compare(search, page, behind - 1, tie).is_gt() {
         behind
     } else {
@@ -229,7 +228,7 @@ impl Btree {
         for level in (0..self.meta.fast_level).rev() {
             let page = self.page(block);
             let position = lower_bound(search, page, Tie::PivotIsSmaller).checked_sub(1)?;
-            block = page.items().get(position)?.child();
+            block = (position < page.len()).then(|| page.item(position).child())?;
             if level == 0 {
                 prefetch(self.pages.get((block.0 as usize).checked_sub(1)?)?);
             }
@@ -255,7 +254,30 @@ impl Btree {
             LeafPart::Middle => {
                 let position = guess((*first, *last), key, codes.len() - 1);
                 prefetch(&codes[position]);
-                prefetch(page.item(page.first_data() + position));
+                prefetch(page.slots().line(page.first_data() + position));
+            }
+        }
+    }
+
+    /// What entries with this key on a leaf lead to, those apart that scans found dead; a few are
+    /// enough.
+    pub(crate) fn each_ahead(&self, leaf: BlockNumber, key: i64, mut look: impl FnMut(Tid)) {
+        let page = (leaf.0 as usize).checked_sub(1);
+        let page = page.and_then(|number| self.pages.get(number));
+        let Some(page) = page.filter(|page| page.is_leaf() && !page.is_empty()) else {
+            return;
+        };
+        let search = SearchKey {
+            values: &[key],
+            tid: None,
+        };
+        let first = lower_bound(search, page, Tie::PivotIsSmaller);
+        for position in (first..page.len()).take(FEW) {
+            if page.codes()[position] != key {
+                break;
+            }
+            if !page.slots().is_dead(position) {
+                page.item(position).tid().into_iter().for_each(&mut look);
             }
         }
     }

@@ -7,6 +7,10 @@ use crate::btree::record::{RecordKind, Sink};
 use crate::btree::{Btree, Table};
 use crate::page::Tid;
 
+/// How many entries before it is looked at a row version is asked for, its page as many before
+/// that. Arbitrary.
+const AHEAD: usize = 8;
+
 impl Btree {
     /// Deletes the entries marked dead and, from 14 on, every other entry whose heap page one of
     /// them or the new row uses and whose versions are all dead. Whether there were any.
@@ -21,16 +25,14 @@ impl Btree {
         sink: &mut impl Sink,
     ) -> bool {
         let page = self.page(block);
-        let data = page.first_data()..page.len();
-        if !page.items()[data.clone()].iter().any(|item| item.is_dead()) {
+        if !page.slots().any_dead() {
             return false;
         }
         let heap_blocks = self.dead_blocks(block, new_tid);
         let also_others = self.behaviour.btree_bottom_up_deletion;
         let mut doomed: Vec<Doomed> = Vec::new();
         let mut candidates: Vec<Doomed> = Vec::new();
-        for position in data {
-            let item = page.item(position);
+        for (position, item) in page.data() {
             if item.is_dead() {
                 doomed.extend(item.each_tid().map(|tid| (position, tid)));
             } else if also_others {
@@ -40,8 +42,17 @@ impl Btree {
         }
         // The heap is visited in its own order.
         candidates.sort_unstable_by_key(|&(_, tid)| tid);
-        candidates.retain(|&(_, tid)| table.is_deletable(tid));
-        doomed.extend(candidates);
+        for (number, &(position, tid)) in candidates.iter().enumerate() {
+            if let Some(&(_, later)) = candidates.get(number + 2 * AHEAD) {
+                table.look_at_page(later.block);
+            }
+            if let Some(&(_, later)) = candidates.get(number + AHEAD) {
+                table.look_at_version(later);
+            }
+            if table.is_deletable(tid) {
+                doomed.push((position, tid));
+            }
+        }
         doomed.sort_unstable();
         self.remove_tids(block, &doomed, RecordKind::Delete, sink);
         true
@@ -51,7 +62,7 @@ impl Btree {
     fn dead_blocks(&self, block: BlockNumber, new_tid: Tid) -> Vec<BlockNumber> {
         let page = self.page(block);
         let mut blocks = vec![new_tid.block];
-        for item in &page.items()[page.first_data()..] {
+        for (_, item) in page.data() {
             if item.is_dead() {
                 blocks.extend(item.each_tid().map(|tid| tid.block));
             }

@@ -3,7 +3,7 @@
 use pgheadroom_layout::BlockNumber;
 
 use crate::btree::insert::Insertion;
-use crate::btree::item::Item;
+use crate::btree::item::{Item, OwnedItem};
 use crate::btree::key::{MINUS_INFINITY, keep_natts};
 use crate::btree::page::{BtreePage, NO_BLOCK};
 use crate::btree::record::{Record, RecordKind, Sink};
@@ -18,7 +18,7 @@ const PIVOT_TID_BYTES: u16 = 8;
 
 /// A high key or downlink with its key.
 pub(super) struct Pivot {
-    pub item: Item,
+    pub item: OwnedItem,
     pub key: Vec<i64>,
 }
 
@@ -32,14 +32,14 @@ struct Halves {
 
 impl Halves {
     /// Adds a data item behind those that are there.
-    fn add_item(&mut self, to_left: bool, item: Item, key: &[i64]) {
+    fn add_item(&mut self, to_left: bool, item: OwnedItem, key: &[i64]) {
         if to_left {
             self.left.push(item, key);
         } else if self.right.is_leaf() || !self.right.is_empty() {
             self.right.push(item, key);
         } else {
             let mut first = self.keyless.item.clone();
-            first.set_child(item.child());
+            first.set_child(item.as_ref().child());
             self.right.push(first, &self.keyless.key);
         }
     }
@@ -51,8 +51,8 @@ impl Btree {
     /// Source: `_bt_truncate`, src/backend/access/nbtree/nbtutils.c (REL_18_STABLE). Differs: no.
     pub(super) fn truncate(
         &self,
-        last_left: (&Item, &[i64]),
-        first_right: (&Item, &[i64]),
+        last_left: (Item<'_>, &[i64]),
+        first_right: (Item<'_>, &[i64]),
     ) -> Pivot {
         let columns = self.definition.key_columns;
         let shape = first_right.0.shape();
@@ -62,18 +62,18 @@ impl Btree {
         let item = if keep <= usize::from(columns) {
             key[keep..].fill(MINUS_INFINITY);
             let kept = u8::try_from(keep).expect("at most 32 columns");
-            Item::pivot(NO_BLOCK, None, shape, sizes.kept_bytes(keep), kept)
+            OwnedItem::pivot(NO_BLOCK, None, shape, sizes.kept_bytes(keep), kept)
         } else {
             let bytes = sizes.kept_bytes(keep - 1) + PIVOT_TID_BYTES;
-            Item::pivot(NO_BLOCK, last_left.0.last_tid(), shape, bytes, columns)
+            OwnedItem::pivot(NO_BLOCK, last_left.0.last_tid(), shape, bytes, columns)
         };
         Pivot { item, key }
     }
 
     /// The first item of an inner page, whose key is never looked at.
-    pub(super) fn keyless_pivot(&self, child: BlockNumber, like: &Item) -> Pivot {
+    pub(super) fn keyless_pivot(&self, child: BlockNumber, like: Item<'_>) -> Pivot {
         Pivot {
-            item: Item::pivot(child, None, like.shape(), KEYLESS_PIVOT_BYTES, 0),
+            item: OwnedItem::pivot(child, None, like.shape(), KEYLESS_PIVOT_BYTES, 0),
             key: vec![MINUS_INFINITY; usize::from(self.definition.key_columns)],
         }
     }
@@ -112,7 +112,7 @@ impl Btree {
             position: insertion.position,
             bytes: insertion.item.bytes(),
             key,
-            tid: insertion.item.tid(),
+            tid: insertion.item.as_ref().tid(),
         };
         let fillfactor = self.definition.fillfactor.percent();
         let point = split_point::find(self.page(block), new, fillfactor);
@@ -151,7 +151,7 @@ impl Btree {
     fn left_high_key(&self, insertion: &Insertion, key: &[i64], point: SplitPoint) -> Pivot {
         let page = self.page(insertion.block);
         let new_is_next = insertion.position == point.first_right;
-        let new = (&insertion.item, key);
+        let new = (insertion.item.as_ref(), key);
         let old = |position: usize| (page.item(position), page.key(position));
         let first_right = if new_is_next && !point.new_on_left {
             new
@@ -160,7 +160,7 @@ impl Btree {
         };
         if !page.is_leaf() {
             return Pivot {
-                item: first_right.0.clone(),
+                item: first_right.0.to_owned(),
                 key: first_right.1.to_vec(),
             };
         }
@@ -183,7 +183,7 @@ impl Btree {
     ) {
         let block = insertion.block;
         let columns = key.len();
-        let keyless = self.keyless_pivot(NO_BLOCK, &insertion.item);
+        let keyless = self.keyless_pivot(NO_BLOCK, insertion.item.as_ref());
         let page = self.page_mut(block);
         let first_data = page.first_data();
         let (items, keys) = page.take_items();
@@ -199,7 +199,8 @@ impl Btree {
         halves.right.next = page.next;
         let count = items.len();
         let mut new = Some(insertion.item);
-        for (position, item) in items.into_iter().enumerate() {
+        for position in 0..count {
+            let item = items.get(position).to_owned();
             let old_key = &keys[position * columns..(position + 1) * columns];
             if position < first_data {
                 halves.right.push(item, old_key);
@@ -233,7 +234,7 @@ impl Btree {
         let page = self.page(left);
         let level = page.level;
         let key = page.key(0).to_vec();
-        let mut item = page.item(0).clone();
+        let mut item = page.item(0).to_owned();
         item.set_child(right);
         // Above the fast root nothing was on the stack: there the only page is the leftmost.
         let hint = stack.pop().unwrap_or_else(|| StackEntry {
@@ -268,9 +269,9 @@ impl Btree {
         let page = self.page(left);
         let level = page.level + 1;
         let right_key = page.key(0).to_vec();
-        let mut right_item = page.item(0).clone();
+        let mut right_item = page.item(0).to_owned();
         right_item.set_child(right);
-        let left_item = self.keyless_pivot(left, &right_item);
+        let left_item = self.keyless_pivot(left, right_item.as_ref());
         let root = self.allocate(level, table, sink);
         let page = self.page_mut(root);
         page.is_root = true;

@@ -45,7 +45,7 @@ impl Btree {
         };
         loop {
             while position < self.page(block).len() {
-                if !self.page(block).item(position).is_dead() {
+                if !self.page(block).slots().is_dead(position) {
                     if !is_equal(self, block, position) {
                         return Ok(seen(block));
                     }
@@ -90,7 +90,7 @@ impl Btree {
         }
         if all_dead {
             let page = self.page_mut(block);
-            page.item_mut(position).mark_dead();
+            page.slots_mut().mark_dead(position);
             sink.hint(block, page.exact_free_space());
         }
         Ok(())

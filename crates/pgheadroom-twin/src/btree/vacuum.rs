@@ -244,8 +244,7 @@ impl Btree {
         if page.is_empty() {
             self.delete_page(block, pass, sink);
         } else {
-            let live = &page.items()[page.first_data()..];
-            let tids: usize = live.iter().map(super::Item::tid_count).sum();
+            let tids: usize = page.data().map(|(_, item)| item.tid_count()).sum();
             pass.result.index_tuples += tids as u64;
         }
     }

@@ -31,7 +31,7 @@ pub(super) fn index_page(
 ) -> Vec<u8> {
     let page = index.tree.page(block);
     let mut bytes = PageBytes::with_special(&special(page));
-    for (position, item) in page.items().iter().enumerate() {
+    for (position, item) in page.items().enumerate() {
         let flags = if item.is_dead() {
             LpFlags::Dead
         } else {
@@ -99,7 +99,7 @@ fn index_tuple(index: &Index, texts: &Texts, page: &BtreePage, position: usize) 
 /// What the tuple's header has in the place of a TID.
 ///
 /// Source: `BTreeTupleSetNAtts` and `BTreeTupleSetPosting`, src/include/access/nbtree.h.
-fn own_tid(item: &Item, is_pivot: bool) -> [u8; 6] {
+fn own_tid(item: Item<'_>, is_pivot: bool) -> [u8; 6] {
     let (block, offset) = if is_pivot {
         let has_tid = u16::from(item.tid().is_some()) * BT_PIVOT_HEAP_TID_ATTR;
         (item.child().0, u16::from(item.kept_columns()) | has_tid)
