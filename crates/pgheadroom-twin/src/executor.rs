@@ -454,6 +454,14 @@ impl Database {
 
 /// What a B-tree asks about the table it belongs to.
 impl btree::Table for HeapAccess<'_, '_> {
+    fn look_at_page(&self, block: BlockNumber) {
+        HeapAccess::look_at_page(self, block);
+    }
+
+    fn look_at_version(&self, tid: Tid) {
+        HeapAccess::look_at_version(self, tid);
+    }
+
     fn fetch_for_uniqueness(&mut self, tid: Tid) -> btree::UniqueFetch {
         let is_pinned = self.pinned == Some(tid.block);
         if !is_pinned {

@@ -149,7 +149,7 @@ fn load(
     for number in 1..=BEFORE {
         insert(db, number)?;
     }
-    let mut loading = db.begin_load(table, &rules);
+    let mut loading = db.begin_load(table, &rules, case.rows);
     let last = BEFORE + case.rows;
     let mut first = BEFORE + 1;
     while first <= last {

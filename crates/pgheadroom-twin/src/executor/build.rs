@@ -2,7 +2,7 @@
 
 use pgheadroom_layout::{Behaviour, BlockNumber};
 
-use crate::btree::{Built, Entries};
+use crate::btree::{Built, Entries, Entry};
 use crate::executor::StatementError;
 use crate::executor::brin::Brin;
 use crate::executor::index::{Index, blocking_columns};
@@ -10,6 +10,7 @@ use crate::executor::index_definition::{IndexDefinition, IndexMethod};
 use crate::executor::table::Table;
 use crate::heap::Heap;
 use crate::page::Tid;
+use crate::row::NULL_SLOT;
 use crate::wal::Wal;
 
 impl Table {
@@ -44,10 +45,13 @@ impl Table {
     ) -> Result<Built, StatementError> {
         let mut index = Index::new(behaviour, definition, &self.values.row_type, wal)?;
         index.learn(rows_of(&self.heap).map(|(row, _)| self.row_view(row)))?;
-        let entries = self.entries_of(&mut index)?;
-        let built = index
-            .tree
-            .build_sorted(entries.in_order(), checks_uniqueness);
+        let built = if let Some(built) = self.build_of_slots(&mut index, checks_uniqueness) {
+            built
+        } else {
+            let entries = self.entries_of(&mut index)?;
+            let entries = entries.in_order();
+            index.tree.build_sorted(entries, checks_uniqueness)
+        };
         for &column in &index.blocking {
             self.indexes.blocks_hot[column] = true;
         }
@@ -69,6 +73,26 @@ impl Table {
         Ok(built)
     }
 
+    /// Fills an index over one column whose slots are its codes, where they ascend with the rows:
+    /// nothing is to be worked out or sorted then. `None`, and the index as it was, where they do
+    /// not.
+    fn build_of_slots(&self, index: &mut Index, checks_uniqueness: bool) -> Option<Built> {
+        let (column, shape) = index.slots_as_keys()?;
+        let mut ascend = true;
+        let mut last = NULL_SLOT;
+        let entries = rows_of(&self.heap).map_while(|(row, tid)| {
+            let key = &self.values.slots(row)[column..=column];
+            ascend = key[0] != NULL_SLOT && key[0] >= last;
+            last = key[0];
+            ascend.then_some(Entry { key, shape, tid })
+        });
+        let built = index.tree.build_sorted(entries, checks_uniqueness);
+        if !ascend {
+            index.tree.clear();
+        }
+        ascend.then_some(built)
+    }
+
     /// What an index has for the rows of the table.
     fn entries_of(&self, index: &mut Index) -> Result<Entries, StatementError> {
         let key_columns = usize::from(index.tree.definition().key_columns);
@@ -84,13 +108,22 @@ impl Table {
         Ok(entries)
     }
 
-    /// The rows of a new index over this column are where its entries lead to.
+    /// The rows of a new index over this column are where its entries lead to; which others are
+    /// known is not.
     fn note_places(&mut self, position: usize, column: usize) {
+        let places = &self.indexes.places;
+        if !places.are_by(position) {
+            return;
+        }
         for (row, tid) in rows_of(&self.heap) {
-            let key = (position, self.values.rows.slots(row)[column]);
-            self.indexes
-                .places
-                .note(&mut self.values.rows, key, row, tid);
+            let rows = &mut self.values.rows;
+            let is_known = places.row_of(position, rows.slots(row)[column]) == Some(row);
+            if rows.tid(row) != is_known.then_some(tid) {
+                rows.forget_place(row);
+                if is_known {
+                    rows.set_place(row, tid);
+                }
+            }
         }
     }
 

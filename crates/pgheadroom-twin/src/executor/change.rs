@@ -159,6 +159,9 @@ impl Table {
             pinned: None,
             next: 0,
         };
+        if !self.has_indexes() {
+            self.values.rows.set_place(row, placed.tid); // for an index that is built later
+        }
         self.insert_entries(entries, None, procs, wal)?;
         self.queue_checks(row);
         Ok(placed.tid)

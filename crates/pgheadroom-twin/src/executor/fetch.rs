@@ -180,6 +180,20 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
             .hint(self.parts.forks.main, block, hole);
     }
 
+    /// Asks for the memory of a page.
+    pub fn look_at_page(&self, block: BlockNumber) {
+        if let Some(page) = self.parts.heap.pages().get(block.0 as usize) {
+            page.look_at_header();
+        }
+    }
+
+    /// Asks for the memory of a version on a page that was asked for.
+    pub fn look_at_version(&self, tid: Tid) {
+        if let Some(page) = self.parts.heap.pages().get(tid.block.0 as usize) {
+            page.look_at_version(tid.offset);
+        }
+    }
+
     /// The version at a TID that the running statement sees.
     pub fn fetch(&mut self, tid: Tid, statement: u32) -> Fetched {
         let snapshot = Snapshot(self.procs);

@@ -330,6 +330,22 @@ impl Index {
         Some(shape)
     }
 
+    /// The column of which an entry's key is a row's slot as it is, NULLs apart, and the sizes of
+    /// such entries: that of an ascending index over one integer column and all rows.
+    pub fn slots_as_keys(&self) -> Option<(usize, ShapeId)> {
+        let [part] = &self.keys[..] else {
+            return None;
+        };
+        let is_plain = matches!(part.kind, Kind::Integer { .. })
+            && !part.direction.is_descending
+            && self.predicate.is_none()
+            && !self.has_includes();
+        match part.source {
+            IndexKey::Column(column) if is_plain => Some((column, self.fixed_shape?)),
+            _ => None,
+        }
+    }
+
     fn shape_of(&mut self, payloads: &[u32]) -> Result<ShapeId, StatementError> {
         if let Some(&shape) = self.shapes.get(payloads) {
             return Ok(shape);

@@ -12,13 +12,16 @@
 
 use std::ops::RangeInclusive;
 
+use pgheadroom_layout::BlockNumber;
 use pgheadroom_layout::toast::TOAST_TUPLE_THRESHOLD;
 use pgheadroom_layout::wal_record::{Page, heap_insert};
 
 use crate::executor::table::Table;
 use crate::executor::{Database, StatementError, TableId};
+use crate::page::Tid;
 use crate::procarray::ProcArray;
 use crate::row::{LoadRule, RowMaker};
+use crate::transaction::Xid;
 use crate::value::ValueError;
 use crate::wal::{RecordType, Wal};
 
@@ -29,22 +32,35 @@ pub struct Loading {
     maker: RowMaker,
     /// Length of each row, where all have one.
     one_length: Option<u32>,
-    /// Line pointers of the page that was filled last: the next one will have about as many.
-    page_rows: usize,
+    /// Line pointers of the page that was filled last, and how many its first updates add: the next
+    /// one will have about as many.
+    page_items: usize,
+}
+
+/// Rows that were put on a page together.
+struct Filled {
+    rows: u32,
+    tuple_bytes: u32,
+    /// Whether another one would not fit.
+    is_full: bool,
 }
 
 impl Database {
-    /// Rows are to be loaded that these rules make, one for each column.
+    /// So many rows are to be loaded that these rules make, one for each column.
     ///
     /// # Panics
     /// When there is another number of columns.
     #[must_use]
-    pub fn begin_load(&self, table: TableId, rules: &[LoadRule]) -> Loading {
+    pub fn begin_load(&mut self, table: TableId, rules: &[LoadRule], rows: i64) -> Loading {
+        let values = &mut self.tables[table.0].values;
+        let rows = usize::try_from(rows).unwrap_or(0);
+        values.rows.expect(rows);
+        values.changed_by.try_reserve_exact(rows).ok(); // else the run ends for want of it
         Loading {
             table,
             maker: RowMaker::new(rules, &self.tables[table.0].values.row_type),
             one_length: None,
-            page_rows: 0,
+            page_items: 0,
         }
     }
 
@@ -135,25 +151,85 @@ impl Table {
         if !page.takes_new_rows() || !wal.is_logged(self.forks.main, block) {
             return Ok(self.next_row(loading, numbers, statement)?);
         }
-        self.heap.page_mut(block).expect_items(loading.page_rows);
+        self.heap.page_mut(block).expect_items(loading.page_items);
         let (mut placed, mut bytes) = (0_u32, 0);
         let mut left_over = None;
-        while let Some(row) = self.next_row(loading, numbers, statement)? {
+        if let Some(done) = self.fill_alike(loading, block, numbers, statement, xid)? {
+            placed = done.rows;
+            bytes =
+                u64::from(done.rows) * u64::from(heap_insert(done.tuple_bytes, Page::Change, None));
+            if done.is_full {
+                left_over = self.next_row(loading, numbers, statement)?;
+            }
+        }
+        while left_over.is_none()
+            && let Some(row) = self.next_row(loading, numbers, statement)?
+        {
             let tuple_bytes = self.length_to_load(row, loading);
             let lp_len = u16::try_from(tuple_bytes).unwrap_or(u16::MAX);
             if tuple_bytes > TOAST_TUPLE_THRESHOLD || !self.heap.takes_row(block, lp_len)? {
                 left_over = Some(row);
                 break;
             }
-            self.heap.page_mut(block).add_new(row, lp_len, xid);
+            let page = self.heap.page_mut(block);
+            let offset = page.add_new(row, lp_len, xid);
+            self.values.rows.set_place(row, Tid { block, offset });
             placed += 1;
             bytes += u64::from(heap_insert(tuple_bytes, Page::Change, None));
         }
-        loading.page_rows = self.heap.pages()[block.0 as usize].item_count() as usize;
+        loading.page_items = self.heap.pages()[block.0 as usize].items_expected();
         wal.record_all(self.forks.main, RecordType::HeapInsert, placed, bytes);
         self.counters.n_tup_ins += u64::from(placed);
         self.session.pending.inserted += placed;
         Ok(left_over)
+    }
+
+    /// Puts as many rows on a page as fit, where they are alike but for numbers; `None` where they
+    /// are not.
+    fn fill_alike(
+        &mut self,
+        loading: &Loading,
+        block: BlockNumber,
+        numbers: &mut RangeInclusive<i64>,
+        statement: &mut u32,
+        xid: Xid,
+    ) -> Result<Option<Filled>, StatementError> {
+        let Some(tuple_bytes) = loading
+            .one_length
+            .filter(|&bytes| bytes <= TOAST_TUPLE_THRESHOLD)
+        else {
+            return Ok(None);
+        };
+        let lp_len = u16::try_from(tuple_bytes).expect("below the threshold");
+        let fitting = self.heap.takes_rows(block, lp_len)?;
+        let (first, last) = (*numbers.start(), *numbers.end());
+        let rows = if numbers.is_empty() {
+            0
+        } else {
+            u32::try_from(last - first).map_or(fitting, |more| fitting.min(more + 1))
+        };
+        let these = first..=first + i64::from(rows) - 1;
+        let Some(template) = loading.maker.template(&these, &self.values.row_type) else {
+            return Ok(None);
+        };
+        let first_row = self.values.count();
+        let stride = self.values.row_type.columns.len() + 1;
+        let fill = |cells: &mut [i64]| loading.maker.fill(cells, stride, &these);
+        let page = self.heap.page_mut(block);
+        let offset = page.add_alike(first_row, rows as usize, lp_len, xid);
+        let places = (rows as usize, Tid { block, offset });
+        self.values.rows.add_alike(places, &template, fill);
+        let statements = *statement + 1..=*statement + rows;
+        self.values.changed_by.extend(statements);
+        *statement += rows;
+        if rows > 0 {
+            *numbers = first + i64::from(rows)..=last;
+        }
+        Ok(Some(Filled {
+            rows,
+            tuple_bytes,
+            is_full: rows == fitting,
+        }))
     }
 
     #[inline]

@@ -6,6 +6,7 @@ use crate::btree::search::LeafPart;
 use crate::executor::steady::Target;
 use crate::executor::{Database, TableId};
 use crate::memory::{Pieces, prefetch};
+use crate::page::Tid;
 
 /// Bytes that a transaction pays for being moved into huge pages: a simple update, and one that
 /// looks up entries of indexes.
@@ -21,6 +22,10 @@ pub(crate) enum LookAhead {
     Page,
     /// The items that pruning the page and updating the row will touch.
     Items,
+    /// The pages of all versions of a key, of which only the leaf is known so far.
+    Pages,
+    /// Those versions.
+    Versions,
 }
 
 /// Where a statement by key will look.
@@ -76,6 +81,10 @@ impl Database {
         }
         let index = of.btree_position(index);
         let leaf = of.indexes.btrees[index].tree.look_for_leaf(key)?;
+        if let Some(row) = of.indexes.places.row_of(index, key) {
+            of.values.rows.look_ahead(row);
+            of.values.changed_by.get(row as usize).map(prefetch);
+        }
         Some(LeafTarget {
             table,
             index,
@@ -86,13 +95,25 @@ impl Database {
 
     /// Asks for more of that leaf.
     pub(crate) fn look_at_leaf(&self, leaf: LeafTarget, what: LookAhead) {
-        let part = match what {
-            LookAhead::Row => return,
-            LookAhead::Page => LeafPart::Ends,
-            LookAhead::Items => LeafPart::Middle,
-        };
-        let index = &self.tables[leaf.table.0].indexes.btrees[leaf.index];
-        index.tree.look_at_leaf(leaf.leaf, leaf.key, part);
+        let table = &self.tables[leaf.table.0];
+        let tree = &table.indexes.btrees[leaf.index].tree;
+        let pages = table.heap.pages();
+        let page = |tid: Tid| pages.get(tid.block.0 as usize);
+        match what {
+            LookAhead::Row => {}
+            LookAhead::Page => tree.look_at_leaf(leaf.leaf, leaf.key, LeafPart::Ends),
+            LookAhead::Items => tree.look_at_leaf(leaf.leaf, leaf.key, LeafPart::Middle),
+            LookAhead::Pages => tree.each_ahead(leaf.leaf, leaf.key, |tid| {
+                if let Some(page) = page(tid) {
+                    page.look_at_header();
+                }
+            }),
+            LookAhead::Versions => tree.each_ahead(leaf.leaf, leaf.key, |tid| {
+                if let Some(page) = page(tid) {
+                    page.look_at_version(tid.offset);
+                }
+            }),
+        }
     }
 
     /// Asks for the memory of an update that will come; changes nothing.

@@ -50,6 +50,11 @@ impl Places {
         });
     }
 
+    /// Whether places are known by this index.
+    pub fn are_by(&self, position: usize) -> bool {
+        self.index.is_some_and(|known| known.position == position)
+    }
+
     /// The row that a key of this index belongs to, if it belongs to any.
     #[inline]
     pub fn row_of(&self, position: usize, key: i64) -> Option<u32> {

@@ -9,7 +9,7 @@
 
 use pgheadroom_layout::{BlockNumber, OffsetNumber};
 
-use crate::memory::{Pieces, prefetch};
+use crate::memory::{Pieces, prefer_huge_pages, prefetch};
 use crate::page::Tid;
 use crate::row::NULL_SLOT;
 
@@ -24,6 +24,10 @@ pub(super) struct Rows {
     stride: usize,
     /// Whether any row had a NULL ever.
     has_nulls: bool,
+}
+
+fn place_of(tid: Tid) -> i64 {
+    i64::from(tid.block.0) << 16 | i64::from(tid.offset.0)
 }
 
 impl Rows {
@@ -74,6 +78,44 @@ impl Rows {
         self.cells.push(slot);
     }
 
+    /// Room for so many more rows, in huge pages where the system has them: all of it will be
+    /// written at once.
+    pub fn expect(&mut self, count: usize) {
+        let cells = count.saturating_mul(self.stride);
+        if self.cells.try_reserve_exact(cells).is_ok() {
+            prefer_huge_pages(self.cells.spare_capacity_mut());
+        }
+    }
+
+    /// So many new rows, the first one's version at this place and the others' behind it, whose
+    /// slots are `template` until `fill` has gone over the cells.
+    pub fn add_alike(
+        &mut self,
+        (count, first): (usize, Tid),
+        template: &[i64],
+        fill: impl FnOnce(&mut [i64]),
+    ) {
+        assert_eq!(template.len() + 1, self.stride, "a slot for each column");
+        if count == 0 {
+            return;
+        }
+        self.has_nulls |= template.contains(&NULL_SLOT);
+        let before = self.cells.len();
+        let end = before + count * self.stride;
+        self.cells.push(place_of(first));
+        self.cells.extend_from_slice(template);
+        while self.cells.len() < end {
+            let done = self.cells.len() - before;
+            let more = done.min(end - self.cells.len());
+            self.cells.extend_from_within(before..before + more);
+        }
+        let places = self.cells[before..].iter_mut().step_by(self.stride);
+        for (cell, place) in places.zip(place_of(first)..) {
+            *cell = place; // the next line pointer's
+        }
+        fill(&mut self.cells[before..]);
+    }
+
     /// Only so many rows are left.
     pub fn truncate(&mut self, rows: u32) {
         self.cells.truncate(rows as usize * self.stride);
@@ -93,8 +135,7 @@ impl Rows {
     /// Notes where the newest version of a row is.
     #[inline]
     pub fn set_place(&mut self, row: u32, tid: Tid) {
-        let place = i64::from(tid.block.0) << 16 | i64::from(tid.offset.0);
-        self.cells[row as usize * self.stride] = place;
+        self.cells[row as usize * self.stride] = place_of(tid);
     }
 
     /// Where the newest version is, is not known any more.

@@ -1,6 +1,9 @@
 //! How much room a row asks for, on its page and on others.
 
-use pgheadroom_layout::page::{MAX_HEAP_TUPLE_SIZE, target_free_space};
+use pgheadroom_layout::align::maxalign;
+use pgheadroom_layout::page::{
+    MAX_HEAP_TUPLE_SIZE, MAX_HEAP_TUPLES_PER_PAGE, SIZE_OF_ITEM_ID, target_free_space,
+};
 use pgheadroom_layout::{BlockNumber, LayoutError};
 
 use crate::fsm::Modified;
@@ -20,6 +23,25 @@ impl Heap {
         let wanted = target_free_space(u32::from(tuple_bytes), self.fillfactor, rule)?;
         let page = &self.pages[block.0 as usize];
         Ok(wanted.is_some_and(|wanted| wanted <= page.heap_free_space()))
+    }
+
+    /// How many new rows of this length fit a page that takes such, its reserve left alone, one
+    /// after the other: [`Heap::takes_row`] is true before each.
+    ///
+    /// # Errors
+    /// [`LayoutError::TupleTooBig`] when one fits no page.
+    pub(crate) fn takes_rows(
+        &self,
+        block: BlockNumber,
+        tuple_bytes: u16,
+    ) -> Result<u32, LayoutError> {
+        let rule = self.behaviour.insert_target;
+        let wanted = target_free_space(u32::from(tuple_bytes), self.fillfactor, rule)?;
+        let page = &self.pages[block.0 as usize];
+        let spare = wanted.and_then(|wanted| page.heap_free_space().checked_sub(wanted));
+        let each = maxalign(u32::from(tuple_bytes)) + SIZE_OF_ITEM_ID;
+        let left = MAX_HEAP_TUPLES_PER_PAGE.saturating_sub(page.item_count());
+        Ok(spare.map_or(0, |spare| (spare / each + 1).min(left)))
     }
 
     /// An empty page that the free space map knows, else one by which the table grows.

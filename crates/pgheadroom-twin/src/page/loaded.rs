@@ -25,7 +25,7 @@ impl HeapPage {
     /// # Panics
     /// When it does not fit.
     #[inline]
-    pub(crate) fn add_new(&mut self, row: u32, lp_len: u16, xid: Xid) {
+    pub(crate) fn add_new(&mut self, row: u32, lp_len: u16, xid: Xid) -> OffsetNumber {
         assert!(self.takes_new_rows());
         assert!(self.items.len() < MAX_HEAP_TUPLES_PER_PAGE as usize);
         let aligned = aligned(lp_len);
@@ -35,7 +35,47 @@ impl HeapPage {
         );
         self.items.push(Packed::new(row, xid, lp_len));
         self.pd_upper -= aligned;
-        self.unsettle(offset_of(self.items.len() - 1));
+        let offset = offset_of(self.items.len() - 1);
+        self.unsettle(offset);
+        offset
+    }
+
+    /// Line pointers that a page with such rows will have when it has been updated a few times.
+    pub(crate) fn items_expected(&self) -> usize {
+        let count = self.items.len();
+        let each = self.items.last().map_or(0, |item| aligned(item.lp_len));
+        let each = u32::from(each) + SIZE_OF_ITEM_ID;
+        let fitting = (self.heap_free_space() / each) as usize;
+        count + fitting.min(count / 4 + 8)
+    }
+
+    /// The same of so many rows of one length, whose numbers follow each other; where the first is.
+    ///
+    /// # Panics
+    /// When they do not fit.
+    pub(crate) fn add_alike(
+        &mut self,
+        first_row: u32,
+        count: usize,
+        lp_len: u16,
+        xid: Xid,
+    ) -> OffsetNumber {
+        assert!(self.takes_new_rows());
+        let before = self.items.len();
+        let numbers = first_row..;
+        let added = numbers.take(count).map(|row| Packed::new(row, xid, lp_len));
+        self.items.extend(added);
+        assert!(self.items.len() <= MAX_HEAP_TUPLES_PER_PAGE as usize);
+        let bytes = count * usize::from(aligned(lp_len));
+        let upper = usize::from(self.pd_upper).checked_sub(bytes);
+        let upper = upper.filter(|&upper| self.pd_lower() as usize <= upper);
+        let upper = upper.and_then(|upper| u16::try_from(upper).ok());
+        self.pd_upper = upper.expect("rows that fit");
+        for position in before..self.items.len() {
+            self.unsettle(offset_of(position));
+        }
+        #[allow(clippy::cast_possible_truncation)] // at most 291 before it
+        OffsetNumber(before as u16 + 1)
     }
 
     /// The first tuple, where one transaction has filled the page with rows and nothing has

@@ -153,6 +153,25 @@ impl HeapPage {
         }
     }
 
+    /// Asks for the memory of all that a page is but for its items.
+    #[inline]
+    pub(crate) fn look_at_header(&self) {
+        prefetch(self);
+        prefetch(&self.links);
+    }
+
+    /// Asks for the memory of a version that will be looked at.
+    #[inline]
+    pub(crate) fn look_at_version(&self, offset: OffsetNumber) {
+        let position = usize::from(offset.0).wrapping_sub(1);
+        if let Some(item) = self.items.get(position) {
+            prefetch(item);
+        }
+        if let Some(link) = self.links.get(position) {
+            prefetch(link);
+        }
+    }
+
     /// The row whose newest version this is, if that is known without looking further: nobody has
     /// changed or locked it, and its inserter has committed.
     #[inline(always)]

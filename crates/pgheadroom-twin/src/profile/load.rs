@@ -176,7 +176,7 @@ fn load_table(
         of_toast.freeze = own.freeze;
     }
     db.set_parameters(table, own, of_toast);
-    let mut loading = db.begin_load(table, &rules);
+    let mut loading = db.begin_load(table, &rules, spec.rows);
     let mut first = 1;
     while first <= spec.rows {
         let last = spec.rows.min(first + ROWS_PER_REPORT - 1);

@@ -14,6 +14,8 @@
 //! others   `row/counted.rs` and `wrap.rs`
 //! ```
 
+use std::ops::RangeInclusive;
+
 use pgheadroom_layout::ColumnType;
 
 use crate::row::counted::microseconds;
@@ -51,6 +53,18 @@ impl Numbers {
             Self::Constant => 0,
             Self::Random { ndistinct } => hash.rem_euclid(ndistinct),
             Self::Parent { rows } => 1 + hash.rem_euclid(rows),
+        }
+    }
+}
+
+impl Numbers {
+    /// From which to which number those of these rows are, at most.
+    pub(super) fn range(self, rows: &RangeInclusive<i64>) -> RangeInclusive<i64> {
+        match self {
+            Self::Serial => rows.clone(),
+            Self::Constant => 0..=0,
+            Self::Random { ndistinct } => 0..=ndistinct - 1,
+            Self::Parent { rows } => 1..=rows,
         }
     }
 }

@@ -7,6 +7,8 @@
 //! anything else                            its value, as a statement brings it
 //! ```
 
+use std::ops::RangeInclusive;
+
 use pgheadroom_layout::tuple::MAX_HEAP_ATTRIBUTE_NUMBER;
 
 use crate::row::hash::hashint8extended;
@@ -95,6 +97,40 @@ impl RowMaker {
             });
         }
         Ok(())
+    }
+
+    /// What rows of these numbers have in common, where every slot is that of the row before or
+    /// follows from the number alone and is in its type's range; [`RowMaker::fill`] does the rest.
+    pub fn template(&self, numbers: &RangeInclusive<i64>, row_type: &RowType) -> Option<Vec<i64>> {
+        let slots = self.columns.iter().zip(&row_type.columns);
+        let slots = slots.map(|(column, layout)| match column.making {
+            Making::Same(slot) => Some(slot),
+            Making::Number => {
+                let range = column.rule.numbers.range(numbers);
+                let fits = |number: i64| layout.kind.checked(number, &layout.type_name).is_ok();
+                (fits(*range.start()) && fits(*range.end())).then_some(*range.start())
+            }
+            Making::Value => None,
+        });
+        slots.collect()
+    }
+
+    /// Puts the numbers of rows into their cells, which are alike so far; `stride` cells each, of
+    /// which the columns' are the last.
+    pub fn fill(&self, cells: &mut [i64], stride: usize, numbers: &RangeInclusive<i64>) {
+        let first = stride - self.columns.len();
+        for (place, column) in (first..).zip(&self.columns) {
+            if !matches!(column.making, Making::Number) {
+                continue;
+            }
+            let slots = cells.iter_mut().skip(place).step_by(stride);
+            let slots = slots.zip(*numbers.start()..);
+            match column.rule.numbers {
+                Numbers::Constant => {}
+                Numbers::Serial => slots.for_each(|(slot, number)| *slot = number),
+                _ => slots.for_each(|(slot, number)| *slot = column.number_of(number)),
+            }
+        }
     }
 
     /// Whether the rows from the second on are as long as each other: none has a NULL, and what

@@ -80,6 +80,8 @@ pub(super) struct Ahead {
     current: usize,
     /// Whether more than the next transaction is drawn.
     looks_ahead: bool,
+    /// Whether any that was drawn looks for a leaf.
+    has_leaves: bool,
     /// Where it is not: the row of the next one's first statement, if that finds it by key.
     next_row: Option<Target>,
     /// Transactions of all clients that are drawn and not carried out.
@@ -104,6 +106,7 @@ impl Ahead {
             ring: 0,
             current: 0,
             looks_ahead,
+            has_leaves: false,
             next_row: None,
             waiting: 0,
         }
@@ -144,6 +147,7 @@ impl Ahead {
                 }
                 if drawn.target.is_none() {
                     drawn.leaf = leaf_of(db, operations);
+                    self.has_leaves |= drawn.leaf.is_some();
                 }
             }
             ring.count += 1;
@@ -160,7 +164,17 @@ impl Ahead {
                 if let Some(target) = coming.target {
                     db.look_ahead(target, what);
                 }
-                if let Some(leaf) = coming.leaf {
+            }
+        }
+        if self.has_leaves {
+            let steps = [
+                (places * 12 / 16, LookAhead::Page),
+                (places * 8 / 16, LookAhead::Items),
+                (places * 5 / 16, LookAhead::Pages),
+                (places * 2 / 16, LookAhead::Versions),
+            ];
+            for (distance, what) in steps.into_iter().filter(|step| step.0 < ring.count) {
+                if let Some(leaf) = ring.places[ring.slot(distance)].leaf {
                     db.look_at_leaf(leaf, what);
                 }
             }
