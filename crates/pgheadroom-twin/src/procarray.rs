@@ -32,7 +32,7 @@ mod view;
 
 use parts::Part;
 pub(crate) use row_locks::NewXmax;
-pub(crate) use view::{SinceThen, Snapshot};
+pub(crate) use view::{Ended, SinceThen, Snapshot};
 
 /// The first transaction of the twin; lower ones are PostgreSQL's own.
 ///

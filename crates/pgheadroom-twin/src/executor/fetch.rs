@@ -10,7 +10,7 @@ use crate::counters::TableCounters;
 use crate::heap::Heap;
 use crate::hint::{self, Check};
 use crate::page::{LinePointer, Tid, Tuple, offset_of};
-use crate::procarray::{ProcArray, Snapshot};
+use crate::procarray::{Ended, ProcArray, Snapshot};
 use crate::prune::{PruneResult, TupleState};
 use crate::transaction::{Outcome, Transactions, Xid};
 use crate::vacuum::all_visible;
@@ -197,14 +197,10 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
     /// The version at a TID that the running statement sees.
     pub fn fetch(&mut self, tid: Tid, statement: u32) -> Fetched {
         let snapshot = Snapshot(self.procs);
-        let has_passed = |xmax: Xid| snapshot.has_passed(xmax);
-        self.walk(
-            tid,
-            Check::Snapshot,
-            &snapshot,
-            has_passed,
-            |this, tuple| this.is_visible(tuple, statement),
-        )
+        let ended = |xmax: Xid| snapshot.ended(xmax);
+        self.walk(tid, Check::Snapshot, &snapshot, ended, |this, tuple| {
+            this.is_visible(tuple, statement)
+        })
     }
 
     /// The version at a TID that is live or may become so, own changes included.
@@ -212,7 +208,7 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
     /// Source: `HeapTupleSatisfiesDirty`, src/backend/access/heap/heapam_visibility.c
     /// (REL_18_STABLE).
     pub fn fetch_dirty(&mut self, tid: Tid) -> Fetched {
-        let never = |_: Xid| false;
+        let never = |_: Xid| Ended::Unknown;
         self.walk(tid, Check::Thorough, self.procs, never, |this, tuple| {
             let is_gone = |xid: Xid| match this.procs.outcome(xid) {
                 _ if !xid.is_valid() => false,
@@ -243,7 +239,7 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
     /// Source: `heap_index_delete_tuples`, src/backend/access/heap/heapam.c, with
     /// `HeapTupleSatisfiesNonVacuumable`, heapam_visibility.c (REL_18_STABLE).
     pub fn is_chain_dead(&mut self, tid: Tid) -> bool {
-        let never = |_: Xid| false;
+        let never = |_: Xid| Ended::Unknown;
         let found = self.walk(tid, Check::Thorough, self.procs, never, |this, tuple| {
             TupleState::of(tuple, this.procs) != TupleState::Dead
         });
@@ -272,8 +268,9 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
     }
 
     /// Follows a chain from its root to the version that is wanted. None is that a transaction has
-    /// replaced of which `has_passed` is true, and nothing is left to be noted of those whose
-    /// transactions' ends are noted: they are walked by, and the next walk begins behind them.
+    /// replaced of which `ended` knows, and nothing is left to be noted of those whose
+    /// transactions' ends are noted: they are walked by, and the next walk begins behind those that
+    /// ended long ago.
     ///
     /// Source: `heap_hot_search_buffer`, src/backend/access/heap/heapam.c (REL_18_STABLE).
     fn walk(
@@ -281,7 +278,7 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
         tid: Tid,
         check: Check,
         transactions: &impl Transactions,
-        has_passed: impl Fn(Xid) -> bool,
+        ended: impl Fn(Xid) -> Ended,
         is_wanted: impl Fn(&Self, &Tuple) -> bool,
     ) -> Fetched {
         let mut is_new = false;
@@ -289,29 +286,38 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
         let mut at_start = true;
         let mut prior_xmax = Xid::INVALID;
         let mut offset = tid.offset;
-        // Whether versions were walked by, and whether nothing but them.
-        let (mut walks_by, mut has_looked) = (false, false);
-        let walked_to = self.parts.heap.pages()[tid.block.0 as usize].walked_to(offset);
-        if let Some((at, made_by)) = walked_to.filter(|&(_, made_by)| has_passed(made_by)) {
-            // Who made it removed the one before, and is the newest of all who did so on the way.
-            all_dead = transactions.is_removable(made_by);
-            offset = at;
+        // The newest transaction that replaced a version on the way, as long as all ended long ago.
+        let mut newest = Some(Xid::INVALID);
+        let walked = self.parts.heap.pages()[tid.block.0 as usize].walked_to(offset);
+        if let Some(walked) = walked.filter(|walked| ended(walked.newest) == Ended::LongAgo) {
+            // If that one's is, all they removed is removable; and what is not known about one of
+            // them is found out by asking about it.
+            all_dead = transactions.is_removable(walked.newest);
+            offset = walked.at;
             at_start = false;
-            prior_xmax = made_by;
+            prior_xmax = walked.made_by;
+            newest = Some(walked.newest);
         }
         let found = loop {
             let page = self.parts.heap.page_mut(tid.block);
-            if let Some(version) = page.replaced(offset).filter(|one| has_passed(one.xmax)) {
+            if let Some(version) = page.replaced(offset)
+                && let how = ended(version.xmax)
+                && how != Ended::Unknown
+            {
                 let is_foreign = (at_start && version.is_heap_only)
                     || (prior_xmax.is_valid() && version.xmin != prior_xmax);
                 if is_foreign {
                     break None;
                 }
+                if how == Ended::LongAgo {
+                    newest = newest.map(|newest| newest.max(version.xmax));
+                } else if let Some(newest) = newest.take().filter(|newest| newest.is_valid()) {
+                    page.note_walk(tid.offset, offset, newest);
+                }
                 all_dead = all_dead && transactions.is_removable(version.xmax);
                 offset = version.next;
                 at_start = false;
                 prior_xmax = version.xmax;
-                walks_by = true;
                 continue;
             }
             if let Some(tuple) = page.settled_tuple(offset) {
@@ -321,8 +327,8 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
                 if is_foreign {
                     break None;
                 }
-                if walks_by && !has_looked {
-                    page.note_walk(tid.offset, offset);
+                if let Some(newest) = newest.filter(|newest| newest.is_valid()) {
+                    page.note_walk(tid.offset, offset, newest);
                 }
                 if is_wanted(self, &tuple) {
                     break Some(offset);
@@ -341,10 +347,9 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
                     if is_foreign {
                         break None;
                     }
-                    if walks_by && !has_looked {
-                        page.note_walk(tid.offset, offset);
+                    if let Some(newest) = newest.take().filter(|newest| newest.is_valid()) {
+                        page.note_walk(tid.offset, offset, newest);
                     }
-                    has_looked = true;
                     if hint::note(&mut tuple, check, transactions) {
                         page.put_hints(offset, &tuple);
                         is_new = true;

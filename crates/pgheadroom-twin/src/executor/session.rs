@@ -73,7 +73,9 @@ impl Database {
         }
         let mut pins = Vec::new();
         for table in &self.tables {
-            pins.extend(table.pins());
+            if table.session.trigger_slot.is_some() || table.session.head_pin.is_some() {
+                pins.extend(table.pins());
+            }
         }
         self.procs.switch_to(session.0, pins);
         let waiting = &mut self.sessions.waiting;

@@ -1,7 +1,7 @@
 //! What a page keeps of a line pointer and its tuple: 16 bytes, four to a cache line.
 //!
 //! ```text
-//! | row or redirect's target 4 | xmin 4 | lp_len 2 | root 2 | flags 2 | walked to 2 |
+//! | row or redirect's target 4 | xmin 4 | lp_len 2 | root 2 | flags 2 | - 2 |
 //! ```
 //!
 //! Nearly all tuples of a page have neither deleter nor locker and are their own next version; what
@@ -39,17 +39,24 @@ pub(super) struct Packed {
     pub lp_len: u16,
     pub root: OffsetNumber,
     flags: u16,
-    /// Of a chain's root: the first version that a walk has not walked by, or 0. It says nothing
-    /// about the page, and is forgotten when the line pointer changes.
-    walked_to: OffsetNumber,
 }
 
 const _: () = assert!(size_of::<Packed>() == 16);
 
 impl PartialEq for Packed {
+    /// How far walks have come says nothing about the page.
     fn eq(&self, other: &Self) -> bool {
-        let of = |one: &Self| (one.row, one.xmin, one.lp_len, one.root, one.flags);
-        of(self) == of(other)
+        let of = |one: &Self| match one.flags & KIND {
+            REDIRECT => Self {
+                xmin: Xid::INVALID,
+                lp_len: 0,
+                ..*one
+            },
+            _ => *one,
+        };
+        let (one, other) = (of(self), of(other));
+        (one.row, one.xmin, one.lp_len, one.root, one.flags)
+            == (other.row, other.xmin, other.lp_len, other.root, other.flags)
     }
 }
 
@@ -80,6 +87,14 @@ pub(crate) struct Replaced {
     pub is_heap_only: bool,
 }
 
+/// How far a walk has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Walked {
+    pub at: OffsetNumber,
+    pub newest: Xid,
+    pub made_by: Xid,
+}
+
 impl Link {
     const NONE: Self = Self {
         xmax: Xid::INVALID,
@@ -97,7 +112,6 @@ impl Packed {
         lp_len: 0,
         root: OffsetNumber(0),
         flags: 0,
-        walked_to: OffsetNumber(0),
     };
 
     /// A tuple as INSERT makes it.
@@ -111,7 +125,8 @@ impl Packed {
         }
     }
 
-    /// A redirect.
+    /// A redirect. It has no `lp_len` and no `xmin`: in their place is how far walks along its
+    /// chain have come, and the newest transaction that removed a version on the way.
     pub const fn redirect(target: OffsetNumber) -> Self {
         Self {
             row: target.0 as u32,
@@ -128,7 +143,6 @@ impl Packed {
             lp_len,
             root,
             flags: NORMAL | IS_HEAP_ONLY | IS_UPDATED | XMIN_SET,
-            ..Self::UNUSED
         }
     }
 
@@ -325,25 +339,35 @@ impl HeapPage {
         })
     }
 
-    /// How far a walk along the chain from this root has come by versions that [`replaced`] tells
-    /// of, with the transaction that made the version there.
+    /// How far a walk along the chain from this redirect has come by versions that [`replaced`]
+    /// tells of, and the newest transaction that replaced one of them; with the transaction that
+    /// made the version there.
     ///
-    /// Pruning takes no version out of a chain without a new root, so the versions before it are
-    /// still those.
+    /// Pruning takes no version out of a chain without a new root, so they are still those.
     ///
     /// [`replaced`]: HeapPage::replaced
     #[inline]
-    pub(crate) fn walked_to(&self, root: OffsetNumber) -> Option<(OffsetNumber, Xid)> {
-        let at = self.items.get(index_of(root))?.walked_to;
-        (at.0 != 0).then(|| (at, self.items[index_of(at)].xmin))
+    pub(crate) fn walked_to(&self, root: OffsetNumber) -> Option<Walked> {
+        let packed = self.items.get(index_of(root))?;
+        if packed.flags & KIND != REDIRECT || packed.lp_len == 0 {
+            return None;
+        }
+        let at = OffsetNumber(packed.lp_len);
+        Some(Walked {
+            at,
+            newest: packed.xmin,
+            made_by: self.items[index_of(at)].xmin,
+        })
     }
 
-    /// A walk from this root has come by all versions before this one, which is no pending update's
-    /// new version.
+    /// A walk from this line pointer has come by all versions before this one, which is no pending
+    /// update's new version; `newest` replaced one of them, and no newer transaction did.
     #[inline]
-    pub(crate) fn note_walk(&mut self, root: OffsetNumber, at: OffsetNumber) {
-        if at != self.pending.new {
-            self.items[index_of(root)].walked_to = at;
+    pub(crate) fn note_walk(&mut self, root: OffsetNumber, at: OffsetNumber, newest: Xid) {
+        let is_pending = at == self.pending.new || root == self.pending.new;
+        let packed = &mut self.items[index_of(root)];
+        if !is_pending && packed.flags & KIND == REDIRECT {
+            (packed.lp_len, packed.xmin) = (at.0, newest);
         }
     }
 
@@ -520,7 +544,6 @@ impl HeapPage {
                 | flag(tuple.is_hot_updated, IS_HOT_UPDATED)
                 | flag(tuple.is_locked_only, IS_LOCKED_ONLY)
                 | hints(tuple.xmin_hint, tuple.xmax_hint),
-            ..Packed::UNUSED
         };
         if has_link {
             if self.links.len() <= position {

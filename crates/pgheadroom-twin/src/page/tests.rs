@@ -57,3 +57,44 @@ fn trailing_line_pointers() {
         assert_eq!(page.item_count(), after_vacuum, "{major}");
     }
 }
+
+/// How far a walk has come stays with the redirect, as long as it is that one, and makes no other
+/// page of it. Who replaced a version on the way need not be older than whoever did so next.
+#[test]
+fn a_walk_goes_on_where_the_last_one_was() {
+    let mut page = HeapPage::empty();
+    let [root, first, second, last] = [1, 2, 3, 4].map(OffsetNumber);
+    let chain = [(first, 3), (second, 12), (last, 10)];
+    page.add(BlockNumber(0), tuple(100));
+    for (offset, made_by) in chain {
+        let mut version = Tuple::new(0, 100, Xid(made_by));
+        version.is_heap_only = true;
+        version.root = root;
+        assert_eq!(page.add(BlockNumber(0), version), offset);
+    }
+    assert_eq!(page.walked_to(root), None);
+    page.note_walk(root, last, Xid(12));
+    assert_eq!(
+        page.walked_to(root),
+        None,
+        "a tuple says where it goes on itself"
+    );
+    let behaviour = PgVersion::new(18, 4).unwrap().behaviour();
+    page.apply_prune(
+        &behaviour,
+        [(root, LinePointer::Redirect(first))].into_iter(),
+    );
+    let before = page.clone();
+    page.note_walk(root, last, Xid(12));
+    let walked = page.walked_to(root).expect("a walk");
+    assert_eq!(
+        (walked.at, walked.newest, walked.made_by),
+        (last, Xid(12), Xid(10))
+    );
+    assert_eq!((page.item(root), &page), (before.item(root), &before));
+    page.apply_prune(
+        &behaviour,
+        [(root, LinePointer::Redirect(last))].into_iter(),
+    );
+    assert_eq!(page.walked_to(root), None);
+}

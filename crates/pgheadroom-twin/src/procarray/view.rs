@@ -11,15 +11,31 @@ use crate::transaction::{Outcome, Transactions, Xid};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Snapshot<'a>(pub &'a ProcArray);
 
+/// Whether a transaction has committed, for a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// Its number is below those of all that ran when the snapshot was taken, and of the own one.
+    LongAgo,
+    /// It ended before the snapshot was taken.
+    Before,
+    /// Neither is known.
+    Unknown,
+}
+
 impl Snapshot<'_> {
-    /// Whether this transaction is known to have committed before any other that was running when
-    /// the snapshot was taken had begun, and before the active one's own: false says nothing.
+    /// Whether this transaction has committed for the snapshot.
     #[inline]
-    pub fn has_passed(&self, xid: Xid) -> bool {
+    pub fn ended(&self, xid: Xid) -> Ended {
         let mine = &self.0.mine;
         let snapshot = &mine.snapshot;
         let oldest = snapshot.running.first().unwrap_or(&snapshot.xmax);
-        xid < *oldest && mine.xid.is_none_or(|own| xid < own) && !self.0.has_aborted(xid)
+        if xid < *oldest && mine.xid.is_none_or(|own| xid < own) && !self.0.has_aborted(xid) {
+            Ended::LongAgo
+        } else if !xid.is_multixact() && self.outcome(xid) == Outcome::Committed {
+            Ended::Before
+        } else {
+            Ended::Unknown
+        }
     }
 }
 
