@@ -17,9 +17,15 @@ CURVE = {100: 100.0, 90: 97.0}
 
 
 def _wal(
-    hot_updates: int, before: float, now: float, *, by_log: bool | None = True
+    hot_updates: int, before: float, now: float, *, by_log: bool | None = True, hot_now: int = 49
 ) -> MeasureOutcome:
     """A rewritten table that had so many HOT ones of 500 updates when it was planned."""
+    return _measures(hot_updates, before, now, by_log, hot_now)["wal_bytes_per_update"]
+
+
+def _measures(
+    hot_updates: int, before: float, now: float, by_log: bool | None, hot_now: int
+) -> dict[str, MeasureOutcome]:
     then, after = (
         replace(
             point(setting, hot),
@@ -36,8 +42,8 @@ def _wal(
             transition=None,
             measured=replace(measured, wal_bytes_per_update=before),
         ),
-        now=replace(measured, hot_updates=495, wal_bytes_per_update=now),
-        windows=(Window(updates=250, hot=248, newpage=None),) * 2,
+        now=replace(measured, hot_updates=10 * hot_now, wal_bytes_per_update=now),
+        windows=(Window(updates=50, hot=hot_now, newpage=None),) * 10,
         is_rewritten=True,
         has_arrived=True,
         progress=None,
@@ -45,8 +51,7 @@ def _wal(
         again=None,
         since=None,
     )
-    (found,) = (one for one in outcomes_of(case) if one.name == "wal_bytes_per_update")
-    return found
+    return {one.name: one for one in outcomes_of(case)}
 
 
 def test_a_table_that_was_loaded_just_now_is_held_against_the_curve() -> None:
@@ -77,3 +82,15 @@ def test_statements_have_images_that_the_curve_has_not() -> None:
     assert (found.verdict, found.forecast) == (None, None)
     assert "not yet in the long run" in found.note
     assert _wal(480, 150.0, 146.0, by_log=None).verdict == "held"
+
+
+@pytest.mark.parametrize("hot_updates", [270, 480])
+def test_bytes_of_a_table_whose_hot_share_was_missed_are_not_judged(hot_updates: int) -> None:
+    """They follow from it: the share has failed, and says so alone; bytes that came are held."""
+    found = _measures(hot_updates, 203.0, 150.0, by_log=True, hot_now=10)
+    assert found["hot_frac"].verdict == "failed"
+    bytes_now = found["wal_bytes_per_update"]
+    assert bytes_now.verdict is None
+    assert "more than 5 points beside" in bytes_now.note
+    assert "bytes follow from it" in bytes_now.note
+    assert _wal(480, 150.0, 146.0, hot_now=10).verdict == "held"

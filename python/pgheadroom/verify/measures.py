@@ -15,6 +15,7 @@ from pgheadroom.plan.values import Forecast
 from pgheadroom.types import Interval
 from pgheadroom.units import show_shares
 from pgheadroom.verify.comparing import (
+    LONG_RUN_TOLERANCE,
     ForecastVerdict,
     is_in_long_run,
     judge_again,
@@ -32,6 +33,11 @@ from pgheadroom.verify.windows import Share, Window, share_before, share_of
 
 SETTLED_UPDATES_PER_ROW = 1.0
 """Until then a rewritten table may have more HOT than in its steady state (arbitrary)."""
+
+_HOT_MISSED = (
+    f"shown only: the HOT share is more than {LONG_RUN_TOLERANCE * 100:g} points beside what was "
+    "foreseen, and an update's bytes follow from it"
+)
 
 _NET_INSERTS_FRAC = 0.2
 """Part of the inserts that no delete makes up for, from which on a table is one that grows
@@ -93,12 +99,16 @@ def outcomes_of(case: Case) -> tuple[MeasureOutcome, ...]:
         )
     )
     made += _heap(case)
-    made.append(_wal(case, hot_before))
+    made.append(_wal(case, hot_before, None if hot is None else hot.interval))
     return tuple(made)
 
 
-def _wal(case: Case, hot_before: Interval | None) -> MeasureOutcome:
-    """What updates wrote, where the log, or pg_stat_statements, says it both times."""
+def _wal(case: Case, hot_before: Interval | None, hot_now: Interval | None) -> MeasureOutcome:
+    """
+    What updates wrote, where the log, or pg_stat_statements, says it both times.
+
+    Bytes follow from the HOT share. Where that is missed, its own verdict says so, once.
+    """
     after, by_log = case.forecast.after, bool(case.now.wal_by_log)
     before, now = case.forecast.measured.wal_bytes_per_update, case.now.wal_bytes_per_update
     forecast = _wal_forecast(case, hot_before)
@@ -106,6 +116,8 @@ def _wal(case: Case, hot_before: Interval | None) -> MeasureOutcome:
     note = forecast if isinstance(forecast, str) else ""
     if isinstance(forecast, Interval) and before is not None and now is not None:
         verdict, note = judge_wal(now, before, forecast, images=not by_log)
+        if verdict == "failed" and after is not None and not is_in_long_run(hot_now, after):
+            verdict, note = None, f"{_HOT_MISSED} ({note})"
     return MeasureOutcome(
         name="wal_bytes_per_update",
         unit="bytes",
