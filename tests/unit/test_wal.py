@@ -499,6 +499,19 @@ def test_restore_command(tmp_path: Path) -> None:
     assert until.gaps == ()
 
 
+def test_a_segment_that_a_restore_command_cuts_off_is_named(tmp_path: Path) -> None:
+    """By its own name, not by the pipe that it came through; what comes behind is summed."""
+    folder, _ = _archive(tmp_path)
+    whole = read_archive(f"cp '{folder}'/%f %p", begin="0/700000")
+    torn = folder / f"{1:08X}{0:08X}{8:08X}"
+    torn.write_bytes(torn.read_bytes()[: 20 * PAGE])
+    found = read_archive(f"cp '{folder}'/%f %p", begin="0/700000")
+    (gap,) = found.gaps
+    assert gap.path == torn.name
+    assert {one.relfilenode for one in found.relations} == {7, 8, 9}
+    assert (found.end_lsn, found.total.records < whole.total.records) == (whole.end_lsn, True)
+
+
 def test_restore_command_that_gives_nothing(tmp_path: Path) -> None:
     """No first segment, no such program, no position: each in words; nothing is left behind."""
     folder, _ = _archive(tmp_path)

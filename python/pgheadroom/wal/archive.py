@@ -15,6 +15,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from pgheadroom.errors import WalCorrupt, WalIncomplete
@@ -50,7 +51,7 @@ def filled_in(command: str, name: str, target: Path) -> str:
 
 
 @contextmanager
-def fetched(command: str, *, timeline: int, from_lsn: int) -> Iterator[Path]:
+def fetched(command: str, *, timeline: int, from_lsn: int) -> Iterator[Fetched]:
     """
     A pipe of segments, from the one with a position on.
 
@@ -60,7 +61,7 @@ def fetched(command: str, *, timeline: int, from_lsn: int) -> Iterator[Path]:
         from_lsn: On the first segment.
 
     Yields:
-        The pipe's path, to be read once.
+        The pipe, to be read once.
 
     Raises:
         WalIncomplete: Not even the first segment is there.
@@ -73,13 +74,25 @@ def fetched(command: str, *, timeline: int, from_lsn: int) -> Iterator[Path]:
         thread = threading.Thread(target=feeder.feed, args=(writing,), daemon=True)
         thread.start()
         try:
-            yield Path(f"/dev/fd/{reading}")
+            yield Fetched(pipe=Path(f"/dev/fd/{reading}"), feeder=feeder)
         finally:
             feeder.stop()
             os.close(reading)  # a feeder that still writes learns of it
             thread.join()
         if feeder.problem is not None:
             raise feeder.problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """A pipe of segments, and who writes it."""
+
+    pipe: Path
+    feeder: _Feeder
+
+    def at_fault(self, begin: int, end: int) -> str:
+        """Of the segments between two positions the first that came cut off, else the first."""
+        return self.feeder.at_fault(begin, end)
 
 
 class _Feeder:
@@ -96,6 +109,13 @@ class _Feeder:
         self._process: subprocess.Popen[bytes] | None = None
         self._content: bytes | None = None
         self._said = ""
+        self._cut: list[int] = []
+
+    def at_fault(self, begin: int, end: int) -> str:
+        """As `Fetched.at_fault`."""
+        first = begin - begin % self._segment_bytes
+        at = next((lsn for lsn in self._cut if first <= lsn < end), begin)
+        return segment_name(self._timeline, at, self._segment_bytes)
 
     def fetch_first(self) -> None:
         """The first segment tells the size of all; its name depends on it."""
@@ -116,6 +136,8 @@ class _Feeder:
         with contextlib.suppress(OSError), open(writing, "wb", buffering=0) as pipe:
             try:
                 while self._content is not None and not self._stopped.is_set():
+                    if len(self._content) != self._segment_bytes:
+                        self._cut.append(self._lsn)
                     rest = memoryview(self._content)
                     while rest:
                         rest = rest[pipe.write(rest) :]

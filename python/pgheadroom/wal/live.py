@@ -26,13 +26,24 @@ from pgheadroom.sources.session import read_only_session
 from pgheadroom.wal import inspecting
 from pgheadroom.wal.archive import segment_name
 from pgheadroom.wal.names import Names, NamesMeanwhile
-from pgheadroom.wal.reading import LOG_ENDS, parsed_position, read_open, shown_lsn
+from pgheadroom.wal.reading import (
+    LOG_ENDS,
+    nameless_note,
+    parsed_position,
+    read_open,
+    shown_lsn,
+)
 from pgheadroom.wal.values import Total, WalStats
 
 CHUNK_BYTES = 1024**2
 """Read at once. Arbitrary: a server answers in milliseconds."""
 
 _EVERY_S = 1.0
+_ASKED_TWICE = (
+    "names were asked before the interval and behind it, so a table that was made and dropped "
+    "within it, or rewritten twice, has none, nor has one of a transaction that had not "
+    "committed, or of a database that was not asked"
+)
 _FUNCTION = "pg_catalog.pg_read_binary_file(text,bigint,bigint,boolean)"
 _FLUSHED = """
 SELECT CASE WHEN pg_is_in_recovery()
@@ -116,7 +127,7 @@ def read_live(
             return _read(connection, schema, seconds, lambda: names, by)
         asking = _Asking(names or NamesMeanwhile(conninfo, parameters))
         found = _read(connection, schema, seconds, asking, by)
-        return replace(found, notes=(*found.notes, *asking.notes(found)))
+        return replace(found, notes=tuple(asking.notes(found)))
 
 
 class _Asking:
@@ -132,14 +143,12 @@ class _Asking:
         return found
 
     def notes(self, stats: WalStats) -> Iterator[str]:
+        """Those of the sums, the one of relations without a name with what is known of why."""
+        nameless = tuple(nameless_note(stats.relations))
+        yield from (note for note in stats.notes if note not in nameless)
         for database, why in self._not_reached.items():
             yield f"{printable(database)} was not asked what its relations are called: {why}"
-        if any(one.name is None and one.relfilenode is not None for one in stats.relations):
-            yield (
-                "Names were asked before the interval and behind it: a table that was made and "
-                "dropped within it, or rewritten twice, has none, nor has one of a transaction "
-                "that had not committed."
-            )
+        yield from nameless_note(stats.relations, _ASKED_TWICE)
 
 
 def _read(

@@ -227,8 +227,14 @@ def read_archive(
             f"an archive behind a program is read from a position on, and {begin!r} is none: "
             "expected one such as 16/B374D848"
         )
-    with fetched(restore_command, timeline=timeline or 1, from_lsn=lsn) as pipe:
-        return read_wal(pipe, begin=begin, end=end, names=names, by=by)
+    with fetched(restore_command, timeline=timeline or 1, from_lsn=lsn) as archive:
+        stats = read_wal(archive.pipe, begin=begin, end=end, names=names, by=by)
+
+        def named(gap: Gap) -> Gap:
+            reach = (parsed_position(one) or 0 for one in (gap.from_lsn, gap.to_lsn))
+            return replace(gap, path=archive.at_fault(*reach))
+
+        return replace(stats, gaps=tuple(map(named, stats.gaps)))
 
 
 def parsed_position(text: str) -> int | None:
@@ -411,15 +417,23 @@ def _notes(sums: _core.WalSums, relations: Sequence[RelationWal]) -> Iterable[st
         yield "PostgreSQL 19 was read by its release candidate's format."
 
 
-def nameless_note(relations: Sequence[RelationWal]) -> Iterable[str]:
-    """How many relations have no name, and how much they have written; nothing where all have."""
+def nameless_note(relations: Sequence[RelationWal], why: str | None = None) -> Iterable[str]:
+    """
+    How many relations have no name, and how much they have written; nothing where all have.
+
+    Args:
+        relations: Of the log.
+        why: They have none; None: what it may be where others have one.
+    """
     all_files = [one for one in relations if one.relfilenode is not None]
     nameless = [one for one in all_files if one.name is None]
     if nameless:
         length = show_bytes(sum(one.bytes for one in nameless))
+        if why is None and len(nameless) < len(all_files):
+            why = _WHY_NAMELESS
         yield (
             f"{len(nameless)} of {len(all_files)} relations, with {length}, have no name that is "
-            f"known{': ' + _WHY_NAMELESS if len(nameless) < len(all_files) else ''}."
+            f"known{'' if why is None else ': ' + why}."
         )
 
 
