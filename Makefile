@@ -19,9 +19,9 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 PYTEST := $(BIN)/python -m pytest
 TEST_SERVERS = PGHEADROOM_TEST_SERVERS="$$(ls -d .servers/*/package 2>/dev/null | paste -sd:)" \
 	PGHEADROOM_LONG_TEST_SERVERS="$$(ls -d .servers/debian/1[789]/usr/lib/postgresql/* 2>/dev/null | paste -sd:)"
-# Two at a time, whole files each, the longest first (tests/conftest.py): a server's tests leave
-# about half of two cores idle.
-SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
+# Whole files each, the longest first (tests/conftest.py). Servers' tests are three at a time: two
+# left a third of two cores idle (420 s, three take 323).
+SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder
 SERVER_TESTS := tests/cli tests/postgres tests/report
 
 .PHONY: help setup demo docs site test test-long check check-pg lint types unit rust mutants golden record fuzz coverage fuzz-inputs fuzz-profiles fuzz-twin fuzz-wal bench bench-advice bench-wal wal-truth accuracy wheel lint-release changelog servers lock clean
@@ -73,7 +73,7 @@ check: $(TEST_CORE) ## Format, lint, types, unit tests; no server
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint types rust unit
 
 check-pg: $(TEST_CORE) servers ## Tests against real servers: 18 and 16 always, others where installed
-	$(TEST_SERVERS) $(PYTEST) -m "not long" $(SIDE_BY_SIDE) --durations=10 $(SERVER_TESTS)
+	$(TEST_SERVERS) $(PYTEST) -m "not long" -n 3 $(SIDE_BY_SIDE) --durations=10 $(SERVER_TESTS)
 
 # One at a time: a test that plays at a rate for half a minute wants the machine to itself.
 test-long: $(TEST_CORE) servers ## What make test has no time for: runs of minutes, and further servers
@@ -93,17 +93,17 @@ types: $(TEST_CORE) ## mypy strict, and the stub of the core against the core
 # One profile for the core that tests run on, for tests and for clippy, so that each crate is
 # compiled once; what mutants depend on is of it too. Of the mutants three show that the way works.
 # Properties draw the same examples in every run, so that a failure is one that comes again; other
-# ones by `make rust SEED=2`.
+# ones by `make rust SEED=2`. MAKEFLAGS names files that only calls of make inherit.
 rust: export PROPTEST_RNG_SEED = $(or $(SEED),1)
 rust: $(TEST_CORE) ## Tests of the core; SEED=1
-	cargo test --profile checked --locked --quiet --workspace
+	env --unset=MAKEFLAGS cargo test --profile checked --locked --quiet --workspace
 	$(BIN)/python tools/mutants.py run prune-below-tenth split-in-the-middle update-ignores-fillfactor
 
 mutants: $(TEST_CORE) ## Break each rule of the twin in turn: its scenarios have to fail (an hour; resumes)
 	$(BIN)/python tools/mutants.py run
 
 unit: $(TEST_CORE) ## Python tests without a server
-	$(PYTEST) -m "not long" $(SIDE_BY_SIDE) --durations=10 tests/unit $(wildcard tests/property)
+	$(PYTEST) -m "not long" -n 2 $(SIDE_BY_SIDE) --durations=10 tests/unit $(wildcard tests/property)
 
 fuzz-inputs: setup ## Damaged files through the real commands, whole (some minutes); SEED=1 COUNT=40
 	PYTHONPATH=tools $(BIN)/python tools/fuzz_inputs.py --seed $(or $(SEED),1) --count $(or $(COUNT),40)
