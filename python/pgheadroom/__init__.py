@@ -4,9 +4,9 @@ pgheadroom: how much room should be left on each PostgreSQL page, and what will 
 A laboratory that measures on real servers, a page-level twin that predicts, an adviser, and the
 closed loop of apply and verify. `docs/ARCHITECTURE.md` shows how it fits together.
 
-For programs, `import pgheadroom as ph`: `ph.read_profile`, `ph.observe`, `ph.advise`, `ph.predict`,
-`ph.prove`, `ph.layout`, `ph.read_wal` (docs/python.md). They are loaded when they are first asked
-for.
+For programs, `import pgheadroom as ph`: `ph.read_profile`, `ph.observe`, `ph.advise`,
+`ph.evaluate`, `ph.predict`, `ph.prove`, `ph.layout`, `ph.read_wal` (docs/python.md). They are
+loaded when they are first asked for.
 """
 
 from __future__ import annotations
@@ -16,13 +16,23 @@ from types import ModuleType
 
 TYPE_CHECKING = False  # `typing` takes as long as all before it, and Ctrl-C is not handled yet
 if TYPE_CHECKING:
-    from pgheadroom.api import advise, layout, observe, predict, prove, read_profile, read_wal
+    from pgheadroom.api import (
+        advise,
+        evaluate,
+        layout,
+        observe,
+        predict,
+        prove,
+        read_profile,
+        read_wal,
+    )
 
 __version__: str
 
 __all__ = [
     "__version__",
     "advise",
+    "evaluate",
     "layout",
     "observe",
     "predict",

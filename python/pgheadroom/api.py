@@ -128,6 +128,28 @@ def advise(
     return _advise(_profile(profile), options, say=progress or _quiet)
 
 
+def evaluate(profile: Source, *, server: str | None = None) -> Profile:
+    """
+    Have a throw-away server evaluate what the twin cannot of indexes' expressions and predicates.
+
+    Args:
+        profile: The workload; what it states of expressions stays as it is.
+        server: Version, or a folder with server programs; None: the profile's version.
+
+    Returns:
+        The profile that states what was found, which `predict` and `prove` then take; `assumed`
+        says how it was found.
+
+    Raises:
+        InputError: The server does not take an expression, or cannot evaluate it for a row.
+        ServerNotFound: That version is not at hand.
+        LabError: The server failed, or an expression took too long.
+    """
+    from pgheadroom.play.evaluating import evaluated  # noqa: PLC0415 - only this function's
+
+    return evaluated(_profile(profile), server=server)
+
+
 def predict(
     profile: Source,
     fillfactor: int | Iterable[int] | None = None,

@@ -7,6 +7,9 @@ from typing import Any
 import observed
 import pytest
 
+from pgheadroom.errors import InputError
+from pgheadroom.play.evaluating import evaluated
+from pgheadroom.play.load import load
 from pgheadroom.predict import predict
 from pgheadroom.profile import parse_profile, to_json
 from pgheadroom.prove import prove
@@ -70,15 +73,18 @@ def _profile(*, stated: bool) -> Json:
     }
 
 
-@pytest.mark.parametrize("stated", [True, False], ids=["stated", "assumed"])
-def test_intervals_hold(programs: ServerPrograms, stated: bool) -> None:
+@pytest.mark.parametrize("known", ["stated", "assumed", "evaluated"])
+def test_intervals_hold(programs: ServerPrograms, known: str) -> None:
     """
     Which updates are HOT is right; pages and WAL lie in what was foreseen.
 
     On servers the expressions are what they are: days of times that move by a microsecond, digits
     of hashes, numbers that grow.
     """
-    proof = prove(parse_profile(_profile(stated=stated)), server=str(programs.bin_dir))
+    profile = parse_profile(_profile(stated=known == "stated"))
+    if known == "evaluated":
+        profile = evaluated(profile, server=str(programs.bin_dir))
+    proof = prove(profile, server=str(programs.bin_dir))
     (cell,) = proof.cells
     missed = {}
     for key in ("n_tup_hot_upd", "heap_pages", "index_pages", "wal_records", "wal_bytes"):
@@ -94,6 +100,106 @@ def test_intervals_hold(programs: ServerPrograms, stated: bool) -> None:
     hot = cell.predicted.n_tup_hot_upd
     middle = hot.mid if isinstance(hot, Interval) else hot
     assert abs(middle - cell.measured.n_tup_hot_upd) <= 60
+
+
+EXPRESSIONS = (
+    "date_trunc('day', w)",
+    "w::date",
+    "substring(s, 1, 2)",
+    "trim(LEADING '0' FROM s)",
+    "CASE WHEN n > 3 THEN s END",
+    "nullif(n % 5, 0)",
+    "(doc ->> 'v') || 'x'",
+    "split_part(s, '7', 1)",
+    "n::numeric / 7",
+    "least(n, 10)",
+    "EXTRACT(hour FROM w)",
+)
+ROWS = 20_000
+"""ANALYZE reads them all, at its default target of 100."""
+
+
+@pytest.mark.each
+def test_figures_are_those_of_analyze(programs: ServerPrograms) -> None:
+    """
+    Of rows as they are loaded a server evaluates what ANALYZE then finds of the index.
+
+    Different values, NULLs and mean widths, of expressions of which the twin evaluates none; and
+    predicates are true for as many rows as a partial index has.
+    """
+    columns = [
+        {"name": "id", "type": "int8"},
+        {"name": "n", "type": "int4", "values": {"kind": "random", "ndistinct": 300}},
+        {"name": "w", "type": "timestamp", "values": {"kind": "random", "ndistinct": 3_000_000}},
+        {"name": "s", "type": "text", "width": {"min_bytes": 3, "max_bytes": 60}},
+        {"name": "doc", "type": "jsonb", "width": 40, "null_frac": 0.2},
+    ]
+    wheres = ("s LIKE 'a%'", "n = ANY ('{1,2,3}')", "doc @> '{}'")
+    indexes: list[Json] = [{"name": "t_pkey", "columns": ["id"], "unique": True}]
+    indexes += [{"name": f"e{n}", "expressions": [text]} for n, text in enumerate(EXPRESSIONS)]
+    indexes += [
+        {"name": f"w{n}", "columns": ["id"], "where": text} for n, text in enumerate(wheres)
+    ]
+    profile = parse_profile(
+        {
+            "schema_version": 1,
+            "table": [{"name": "t", "rows": ROWS, "columns": columns, "indexes": indexes}],
+            "operation": [{"table": "t", "kind": "select"}],
+            "run": {"operations": 1},
+        }
+    )
+    found = {
+        index.name: index.stated[0]
+        for index in evaluated(profile, server=str(programs.bin_dir)).tables[0].indexes[1:]
+    }
+    assert not any(stated.assumed for stated in found.values())
+    with Host(programs) as host:
+        cluster = host.cluster("loaded")
+        cluster.start({"fsync": "off"})
+        with cluster.connect() as connection:
+            load(connection, profile)
+            analyzed = connection.execute(
+                "SELECT tablename, n_distinct, null_frac, avg_width FROM pg_stats "
+                "WHERE tablename LIKE 'e%'"
+            ).fetchall()
+            counted = connection.execute(
+                "SELECT relname, reltuples FROM pg_class WHERE relname LIKE 'w_'"
+            ).fetchall()
+        cluster.stop("immediate")
+    assert {name for name, *_ in analyzed} == {f"e{n}" for n in range(len(EXPRESSIONS))}
+    for name, n_distinct, null_frac, avg_width in analyzed:
+        stated = found[name]
+        different = n_distinct if n_distinct > 0 else -n_distinct * ROWS
+        assert stated.ndistinct == pytest.approx(different, rel=0.001, abs=1), stated
+        assert stated.null_frac == pytest.approx(null_frac, abs=1e-6), stated
+        if stated.width is not None:
+            mean = (stated.width.min_bytes + stated.width.max_bytes) / 2
+            # ANALYZE counts whole bytes, with a header: four bytes of what an expression makes, one
+            # of what it hands through from the row.
+            assert avg_width - 4.5 <= mean <= avg_width + 0.5, stated
+    for name, rows in counted:
+        assert found[name].true_frac == pytest.approx(rows / ROWS, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("index", "said"),
+    [
+        ({"expressions": ["w::text"]}, "IMMUTABLE"),
+        ({"expressions": ["1 / (n::numeric - n)"]}, "division by zero"),
+        ({"expressions": ["nowhere(s)"]}, "nowhere"),
+        ({"expressions": ["substring(s, 1, 1)"], "unique": True}, "the index is unique"),
+        ({"columns": ["n"], "where": "pg_sleep(n) IS NULL"}, "IMMUTABLE"),
+        ({"columns": ["n"], "where": "s ~ '['"}, "regular expression"),
+    ],
+)
+def test_what_a_server_does_not_take_is_refused(
+    programs: ServerPrograms, index: Json, said: str
+) -> None:
+    """In its own words, and with the index."""
+    made = _profile(stated=False)
+    made["table"][0]["indexes"][1:] = [index | {"name": "i"}]
+    with pytest.raises(InputError, match=rf"(?s)^table\[0\]\.indexes\[1\]: .*{said}"):
+        evaluated(parse_profile(made), server=str(programs.bin_dir))
 
 
 LIVE = """

@@ -25,7 +25,16 @@ from pgheadroom.types import Interval
 ROOT = Path(__file__).parents[2]
 HEARTBEAT = ROOT / "examples" / "heartbeat.toml"
 LEDGER = ROOT / "tests" / "unit" / "observed" / "ledger.json"
-FUNCTIONS = ("advise", "layout", "observe", "predict", "prove", "read_profile", "read_wal")
+FUNCTIONS = (
+    "advise",
+    "evaluate",
+    "layout",
+    "observe",
+    "predict",
+    "prove",
+    "read_profile",
+    "read_wal",
+)
 
 
 def _python(code: str) -> str:

@@ -74,6 +74,66 @@ def test_hot_follows_from_what_is_read(index: Json, reads: str) -> None:
     assert hot == 400 or hot.low > 380
 
 
+@pytest.mark.parametrize(
+    "around",
+    [
+        "({})",
+        "lower(CAST({} AS text))",
+        "coalesce(CAST(({}) AS text), s)",
+        "md5(({})::text)",
+        "CASE WHEN {} IS NULL THEN 1 END",
+        "abs(length(concat({})))",
+        "left(concat(s, {}), 4)",
+    ],
+)
+@pytest.mark.parametrize(
+    "inner",
+    [
+        DAY,
+        "w AT TIME ZONE 'UTC'",
+        's COLLATE "C"',
+        "s LIKE 'a%'",
+        "s ~ '^a'",
+        "n BETWEEN SYMMETRIC 5 AND 1",
+        "n = ANY ('{1,2}')",
+        "CASE WHEN n > 1 THEN s END",
+        "CAST(n AS numeric(10,2))",
+        "ARRAY[n, 2]",
+        "(ARRAY[n, 2])[1]",
+        "(n IS DISTINCT FROM 3)",
+        "(n & 1)",
+        "timestamp '2000-01-01' + w::time",
+        "EXTRACT(YEAR FROM w)",
+        "substring(s FROM 1 FOR 3)",
+        "trim(BOTH 'x' FROM s)",
+        "POSITION('x' IN s)",
+        "overlay(s PLACING 'x' FROM 1)",
+        "s SIMILAR TO 'a%'",
+        "(n, s) IS NULL",
+        "ROW(n, s) = ROW(1, 'x')",
+        "GREATEST(n, 0)",
+        "pg_catalog.lower(s)",
+        "s::varchar(3)",
+        "E'a\\\\n' || s",
+        "n::int8 ^ 2",
+    ],
+)
+def test_what_is_not_evaluated_may_stand_anywhere(inner: str, around: str) -> None:
+    """`date_trunc('day', w AT TIME ZONE 'UTC')` was refused: "expected ")", found AT"."""
+    figures = _predicted({"expressions": [around.replace("{}", inner)]})
+    assert _high(figures.heap_pages) > 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["lower(s", "n +", "n IN 1", "cast(n)", ")", "n; SELECT 1", "CASE WHEN s LIKE 'a' LIKE 'b'"],
+)
+def test_what_is_no_expression_is_refused(text: str) -> None:
+    """PostgreSQL's grammar says so."""
+    with pytest.raises(InputError, match="expected an expression by PostgreSQL's grammar"):
+        _predicted({"expressions": [text]})
+
+
 def test_what_nobody_stated_is_anything() -> None:
     """Both ends are played, and it is said what would narrow them."""
     index = {"expressions": [DAY]}

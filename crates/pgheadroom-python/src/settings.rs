@@ -16,7 +16,7 @@ const fn table(of_tables: bool) -> &'static str {
 }
 
 /// Why the twin cannot evaluate an expression over columns of these names and types; None where it
-/// can.
+/// can, and where no server would take it. Text that PostgreSQL's grammar judges has a reason.
 #[pyfunction]
 #[pyo3(signature = (expression, columns, /))]
 pub fn not_evaluated(
@@ -28,7 +28,9 @@ pub fn not_evaluated(
     let columns = columns.collect::<Result<Vec<_>, _>>();
     let columns = columns.map_err(|error| CoreError::input(error.to_string()))?;
     Ok(match Expression::parse(expression, &columns) {
-        Err(ExpressionError::Unsupported { what, .. }) => Some(what),
+        Err(ExpressionError::Unsupported { what, .. } | ExpressionError::Unread { what, .. }) => {
+            Some(what)
+        }
         _ => None,
     })
 }

@@ -43,6 +43,14 @@ pub enum ExpressionError {
         /// What is not known.
         what: String,
     },
+    /// Text that is no expression by the twin's grammar, which is a part of PostgreSQL's.
+    #[error("the expression {text:?} is wrong: {what}")]
+    Unread {
+        /// The expression.
+        text: String,
+        /// What is not understood.
+        what: String,
+    },
     /// What no server would take either.
     #[error("the expression {text:?} is wrong: {what}")]
     Wrong {

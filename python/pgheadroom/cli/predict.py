@@ -48,6 +48,7 @@ from pgheadroom.ranges import parse_ranges
 from pgheadroom.redaction import command_line
 
 if TYPE_CHECKING:
+    from pgheadroom.profile import Profile
     from pgheadroom.progress import Progress, RunState
 
 ProfileArgument = Annotated[Path, typer.Argument(help="A profile, TOML or JSON.")]
@@ -127,6 +128,15 @@ SampleOption = Annotated[
         "all, up to 2 GB).",
     ),
 ]
+EvaluateOption = Annotated[
+    bool,
+    typer.Option(
+        "--evaluate",
+        help="What the twin cannot evaluate of indexes' expressions and predicates, and the "
+        "profile does not state, a throw-away server does first (--server's, else the profile's "
+        "version).",
+    ),
+]
 _PLAIN = (StorageName.LOCAL, EngineName.HEAP)
 _QUIET_S = 1.0  # what is done by then needs no progress; arbitrary
 
@@ -161,18 +171,17 @@ def predict_command(
     engine: EngineOption = EngineName.HEAP,
     order: OrderOption = False,
     sample_pages: SampleOption = None,
+    evaluate: EvaluateOption = False,
     page: PageOption = None,
     form: FormatOption = Format.TEXT,
     to: OutputOption = None,
     html: HtmlOption = None,
 ) -> None:
     """Predict HOT updates, pages and WAL of a profile over fillfactors; no server takes part."""
-    from pgheadroom.profile import read_profile
-
     check_outputs(to, html)
     levels = parse_fillfactors(fillfactor)
     changes = changes_of(without_index, narrow_index, brin_index, index_fillfactor)
-    read = read_profile(profile)
+    read = read_or_evaluated(profile, server, evaluate=evaluate)
     _check_from(from_fillfactor, alone=levels is None, page=page)
     asked = rewrite_of(rewrite, rewrite_how, rewrite_for, from_fillfactor)
     if not series:
@@ -220,6 +229,18 @@ def predict_command(
             )
     put_proof(found, form, to, page=html, command=command_line(sys.argv[1:]))
     said(html)
+
+
+def read_or_evaluated(path: Path, server: str | None, *, evaluate: bool) -> Profile:
+    """A file's profile; on request with what a server makes of the indexes' expressions."""
+    from pgheadroom.profile import read_profile
+
+    read = read_profile(path)
+    if not evaluate:
+        return read
+    from pgheadroom.play.evaluating import evaluated
+
+    return evaluated(read, server=server)
 
 
 def _check_from(from_fillfactor: int | None, *, alone: bool, page: int | None) -> None:

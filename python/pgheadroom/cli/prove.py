@@ -12,12 +12,14 @@ import typer
 from pgheadroom.cli.options import Format, FormatOption, HtmlOption, OutputOption
 from pgheadroom.cli.output import check_outputs, said
 from pgheadroom.cli.predict import (
+    EvaluateOption,
     FillfactorOption,
     ProfileArgument,
     SeedsOption,
     TableOption,
     counted,
     parse_fillfactors,
+    read_or_evaluated,
 )
 from pgheadroom.cli.proof_output import put_proof
 from pgheadroom.cli.variants import (
@@ -56,18 +58,18 @@ def prove_command(
     brin_index: BrinOption = None,
     index_fillfactor: FillOption = None,
     seeds: SeedsOption = None,
+    evaluate: EvaluateOption = False,
     form: FormatOption = Format.TEXT,
     to: OutputOption = None,
     html: HtmlOption = None,
 ) -> None:
     """Play a profile on a real server and in the twin, and show both and the error."""
-    from pgheadroom.profile import read_profile
     from pgheadroom.prove import prove
 
     check_outputs(to, html)
     levels = parse_fillfactors(fillfactor)
     changes = changes_of(without_index, narrow_index, brin_index, index_fillfactor)
-    read = read_profile(profile)
+    read = read_or_evaluated(profile, server, evaluate=evaluate)
     with counted("twin") as report:
         found = prove(
             read,

@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pgheadroom import _core
-from pgheadroom.observe.widths import ColumnWidth, canonical_type, string_width
+from pgheadroom.observe.widths import canonical_type
 from pgheadroom.profile.column_types import FORMS, base_of
-from pgheadroom.profile.tables import ColumnProfile, IndexProfile, Stated
+from pgheadroom.profile.tables import ColumnProfile, IndexProfile, Stated, Width
 from pgheadroom.sources.recording import AnswerRow
 
+_HEADER_BYTES = 4
 SAID = (
     "the twin does not evaluate {texts}: their values are like those that the server has "
     "statistics of; how often they change is assumed"
@@ -64,14 +65,15 @@ def _values(expression: str, spelled: str, found: AnswerRow, rows: int) -> State
     canonical = canonical_type(spelled)
     if canonical is None or not FORMS[base_of(canonical)].btree:
         canonical = "text"
-    width = ColumnWidth(
-        mean_bytes=float(found["avg_width"]), deviation_bytes=0.0, evidence="ANALYZE"
-    )
+    # ANALYZE measures what an expression makes in memory, whose header is never the short one
+    # (`compute_scalar_stats`, src/backend/commands/analyze.c, REL_18_STABLE).
+    bytes_ = max(round(float(found["avg_width"])) - _HEADER_BYTES, 0)
+    width = Width(min_bytes=bytes_, max_bytes=bytes_)
     distinct = float(found["n_distinct"] or -1)
     return Stated(
         expression=expression,
         type=canonical,
-        width=string_width(width) if FORMS[base_of(canonical)].width else None,
+        width=width if FORMS[base_of(canonical)].width else None,
         ndistinct=max(round(distinct if distinct > 0 else -distinct * rows), 1),
         null_frac=round(float(found["null_frac"] or 0.0), 6),
     )

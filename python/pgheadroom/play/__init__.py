@@ -10,6 +10,7 @@ Playing a profile on a real server and measuring what it did.
     waldump.py   the window's WAL by relation, as the server's own pg_waldump shows it
     walinspect.py   the same where only the server's pg_walinspect is at hand
     wal_source.py   which of the two
+    evaluating.py  what expressions of indexes make of the profile's rows, for the twin
     places.py    where every row version and index entry lies, out of the relation files
     measured.py  counters, sizes and WAL as the keys that a proof compares
 

@@ -27,8 +27,7 @@ def load(connection: psycopg.Connection[Any], profile: Profile) -> None:
         connection: A session in an empty database, in autocommit mode.
         profile: A profile with tables of its own.
     """
-    for extension in extensions(profile):
-        _create_extension(connection, extension)
+    create_extensions(connection, profile)
     for table in profile.tables:
         connection.execute(create_table(table).encode())
         connection.execute(fill_table(table).encode())
@@ -39,6 +38,12 @@ def load(connection: psycopg.Connection[Any], profile: Profile) -> None:
             connection.execute(add_foreign_key(profile, table, foreign_key).encode())
     for table in profile.tables:
         connection.execute(f"VACUUM ANALYZE {quoting.identifier(table.name)}".encode())
+
+
+def create_extensions(connection: psycopg.Connection[Any], profile: Profile) -> None:
+    """Make the types that the profile has of extensions; of a superuser's session."""
+    for extension in extensions(profile):
+        _create_extension(connection, extension)
 
 
 def extensions(profile: Profile) -> tuple[str, ...]:

@@ -27,7 +27,8 @@ from pgheadroom.profile.tables import (
 )
 
 _MANY = 2**60
-_UNIQUE_TYPES = frozenset({"int8", "text", "varchar", "uuid", "numeric"})
+UNIQUE_TYPES = frozenset({"int8", "text", "varchar", "uuid", "numeric"})
+"""Of what a unique index over stated values may be."""
 ASSUMED_BYTES = 16
 """Of a value of which nothing is known: digits; runs go from 4 of them to 40."""
 
@@ -88,8 +89,10 @@ def _index(table: TableProfile, index: IndexProfile, path: str) -> IndexProfile:
             made.append(given[text])
         elif not_evaluated(text, table.columns) is not None:
             columns = reads(text, table)
-            if columns is not None:
-                made.append(_assumed(text, columns, (table, index), is_predicate=is_predicate))
+            if columns is None:
+                field = "where" if is_predicate else "expressions"
+                fail(f"{path}.{field}", text, "an expression by PostgreSQL's grammar")
+            made.append(_assumed(text, columns, (table, index), is_predicate=is_predicate))
     return replace(index, stated=tuple(made))
 
 
@@ -138,8 +141,8 @@ def _completed(
         width = Width(min_bytes=assumed[0], max_bytes=assumed[1])
     if not form.width and width is not None:
         fail(f"{path}.width", width.max_bytes, f"no width, which {stated.type} has by itself")
-    if index.unique and base_of(stated.type) not in _UNIQUE_TYPES:
-        expected = "one of " + ", ".join(sorted(_UNIQUE_TYPES)) + ", for the index is unique"
+    if index.unique and base_of(stated.type) not in UNIQUE_TYPES:
+        expected = "one of " + ", ".join(sorted(UNIQUE_TYPES)) + ", for the index is unique"
         fail(f"{path}.type", stated.type, expected)
     ndistinct = _MANY if index.unique else stated.ndistinct or max(table.rows, 1)
     return replace(stated, width=width, ndistinct=ndistinct, columns=columns)
@@ -153,5 +156,5 @@ def said_assumed(index: IndexProfile) -> str | None:
     return (
         f"values of {', '.join(unknown)} may be any: figures go from few short values that never "
         "change to as many as rows, wide, that always do; state type, width, ndistinct, "
-        "changed_frac, or true_frac of where, to narrow them"
+        "changed_frac, or true_frac of where, or have a server evaluate them, to narrow them"
     )

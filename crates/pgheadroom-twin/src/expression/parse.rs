@@ -34,6 +34,7 @@ pub(super) fn parse(text: &str, columns: &[ColumnDefinition]) -> Result<Typed, E
         let text = text.to_owned();
         match problem {
             Problem::Unsupported(what) => ExpressionError::Unsupported { text, what },
+            Problem::Unread(what) => ExpressionError::Unread { text, what },
             Problem::Wrong(what) => ExpressionError::Wrong { text, what },
         }
     })
@@ -77,7 +78,7 @@ impl Parser<'_> {
             return Ok(());
         }
         let found = self.peek().map_or_else(|| "its end".to_owned(), shown);
-        Err(Problem::Wrong(format!("expected {sign:?}, found {found}")))
+        Err(Problem::Unread(format!("expected {sign:?}, found {found}")))
     }
 
     fn any(&mut self) -> Parsed {
@@ -178,7 +179,7 @@ impl Parser<'_> {
         } else if self.skip_word("between") {
             let low = self.concatenated()?;
             if !self.skip_word("and") {
-                return Err(Problem::Wrong("BETWEEN without AND".into()));
+                return Err(Problem::Unread("BETWEEN without AND".into()));
             }
             let high = self.concatenated()?;
             let low = compare(Comparison::GreaterOrEqual, one.clone(), low)?;
@@ -255,7 +256,7 @@ impl Parser<'_> {
 
     fn type_name(&mut self) -> Result<String, Problem> {
         let Some(Token::Word(word)) = self.peek() else {
-            return Err(Problem::Wrong("a cast without a type".into()));
+            return Err(Problem::Unread("a cast without a type".into()));
         };
         let word = word.clone();
         self.at += 1;
@@ -269,7 +270,7 @@ impl Parser<'_> {
         let token = self
             .peek()
             .cloned()
-            .ok_or_else(|| Problem::Wrong("it ends too early".into()))?;
+            .ok_or_else(|| Problem::Unread("it ends too early".into()))?;
         self.at += 1;
         match token {
             Token::Sign("(") => {
@@ -304,7 +305,7 @@ impl Parser<'_> {
                 self.expect_sign("(")?;
                 let inner = self.any()?;
                 if !self.skip_word("as") {
-                    return Err(Problem::Wrong("CAST without AS".into()));
+                    return Err(Problem::Unread("CAST without AS".into()));
                 }
                 let name = self.type_name()?;
                 self.expect_sign(")")?;

@@ -15,6 +15,7 @@ pub(super) struct Typed {
 
 pub(super) enum Problem {
     Unsupported(String),
+    Unread(String),
     Wrong(String),
 }
 

@@ -307,7 +307,9 @@ fn evaluated(
 ) -> Result<Expression, ExpressionError> {
     let parsed = Expression::parse(text, columns);
     let stated = index.stated.iter().find(|one| one.expression == *text);
-    let (Err(ExpressionError::Unsupported { .. }), Some(stated)) = (&parsed, stated) else {
+    let (Err(ExpressionError::Unsupported { .. } | ExpressionError::Unread { .. }), Some(stated)) =
+        (&parsed, stated)
+    else {
         return parsed;
     };
     let bytes = |bytes: i64| u32::try_from(bytes).unwrap_or(0);

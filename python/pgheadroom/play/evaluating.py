@@ -1,0 +1,173 @@
+"""
+Expressions and predicates of indexes that the twin cannot evaluate, evaluated by a server.
+
+Expressions are foreign input: PostgreSQL takes them as part of an index first, and so immutable
+ones alone; a role without rights evaluates them, each statement within a time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pgheadroom.errors import InputError, LabError
+from pgheadroom.play.load import create_extensions
+from pgheadroom.play.sampled_values import ROUNDS_MAX, SampledRows, Update
+from pgheadroom.profile import Profile, TableProfile
+from pgheadroom.profile.stating import with_stated
+from pgheadroom.profile.tables import Stated
+from pgheadroom.servers import Host, find_programs
+from pgheadroom.types import PgVersion
+
+if TYPE_CHECKING:
+    import psycopg
+
+TIMEOUT_S = 60
+"""What one statement may take; arbitrary."""
+_ROLE = "evaluator"
+_DATABASE = "evaluated"
+
+
+def evaluated(profile: Profile, *, server: str | None = None) -> Profile:
+    """
+    A profile that states what a throw-away server makes of its indexes' expressions.
+
+    What the twin evaluates and what the file states stays as it is; where nothing is left no server
+    is started. What was found stands under `assumed`.
+
+    Args:
+        profile: The profile.
+        server: Version, or a folder with server programs; it wins over the profile's version.
+
+    Raises:
+        InputError: The server does not take an expression, or cannot evaluate it for a row.
+        ServerNotFound: That version is not at hand.
+        LabError: The server failed, or a statement took too long.
+    """
+    open_ones = [n for n, table in enumerate(profile.tables) if any(_unknown(table))]
+    if not open_ones:
+        return profile
+    programs = find_programs(server or profile.server.version)
+    tables, notes = list(profile.tables), dict(profile.assumed)
+    with Host(programs, label="evaluate") as host:
+        cluster = host.cluster("evaluate")
+        cluster.start({"fsync": "off", "max_parallel_workers_per_gather": "0"})
+        with cluster.connect() as admin:
+            admin.execute(f"CREATE ROLE {_ROLE} LOGIN".encode())
+            admin.execute(f"CREATE DATABASE {_DATABASE} OWNER {_ROLE}".encode())
+        with cluster.connect(_DATABASE) as admin:
+            create_extensions(admin, profile)
+        with cluster.connect(_DATABASE, user=_ROLE) as connection:
+            connection.execute(f"SET statement_timeout = '{TIMEOUT_S}s'".encode())
+            for n in open_ones:
+                tables[n], said = _table(connection, profile, n, programs.version)
+                notes |= said
+        cluster.stop("immediate")
+    return replace(profile, tables=tuple(tables), assumed=notes)
+
+
+def _unknown(table: TableProfile) -> Iterator[Stated]:
+    return (stated for index in table.indexes for stated in index.stated if stated.assumed)
+
+
+def _table(
+    connection: psycopg.Connection[Any], profile: Profile, number: int, version: PgVersion
+) -> tuple[TableProfile, Mapping[str, str]]:
+    """A table with what was found, and what is to be said of it by the paths of its indexes."""
+    table, path = profile.tables[number], f"table[{number}]"
+    updates = _updates(profile, table)
+    with _said_of(version, path):
+        rows = SampledRows(
+            connection,
+            f"sampled_{number}",
+            table,
+            updates,
+            rounds=_rounds(profile, table, updates),
+        )
+    indexes, notes = list(table.indexes), {}
+    for n, index in enumerate(table.indexes):
+        place, found = f"{path}.indexes[{n}]", []
+        for stated in (one for one in index.stated if one.assumed):
+            with _said_of(version, f"{place}: {stated.expression!r}"):
+                values = rows.evaluated(stated, index)
+            if values is not None:
+                found.append(values)
+        if found:
+            by_text = {stated.expression: stated for stated in found}
+            indexes[n] = replace(
+                index, stated=tuple(by_text.get(one.expression, one) for one in index.stated)
+            )
+            notes[f"{place}.stated"] = _said(found, rows, version)
+    return with_stated(replace(table, indexes=tuple(indexes)), path), notes
+
+
+def _updates(profile: Profile, table: TableProfile) -> list[Update]:
+    """Updates of a table's rows, and how many rows of each a transaction of the run has."""
+    transactions = profile.workload.transactions()
+    weights = sum(transaction[0].weight for transaction in transactions)
+    return [
+        Update(
+            sets=operation.sets,
+            rows=transaction[0].weight / weights * operation.rows_mean,
+        )
+        for transaction in transactions
+        for operation in transaction
+        if operation.table == table.name and operation.sets
+    ]
+
+
+def _rounds(profile: Profile, table: TableProfile, updates: Sequence[Update]) -> int:
+    """How often the run updates a row of the table; once where nobody says how long it is."""
+    run = profile.workload.run
+    count = run.operations or round((run.duration_s or 0.0) * (run.rate_per_s or 0.0))
+    each = sum(update.rows for update in updates) * count / max(table.rows, 1)
+    return min(max(math.ceil(each), 1), ROUNDS_MAX) if updates else 0
+
+
+@contextmanager
+def _said_of(version: PgVersion, what: str) -> Iterator[None]:
+    """A server's refusal as an error that names the place."""
+    import psycopg  # noqa: PLC0415 - loads libpq, for nothing where no server is asked
+
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{what}: {error}") from error
+    except psycopg.errors.QueryCanceled as error:
+        raise LabError(
+            f"{what}: PostgreSQL {version} was not done within {TIMEOUT_S} s; state what its "
+            "values are (docs/profile.md)"
+        ) from error
+    except psycopg.Error as error:
+        said = error.diag.message_primary or str(error)
+        raise InputError(f"{what}: PostgreSQL {version} says: {said}") from error
+
+
+def _said(found: Sequence[Stated], rows: SampledRows, version: PgVersion) -> str:
+    whole = "all rows" if rows.taken == rows.table.rows else f"{rows.taken:,} rows"
+    turns = {0: "", 1: " and an update of each", 2: " and two updates of each"}
+    more = turns.get(rows.rounds, f" and {rows.rounds} updates of each")
+    return f"evaluated by PostgreSQL {version} for {whole}{more}: " + "; ".join(
+        map(_figures, found)
+    )
+
+
+def _figures(stated: Stated) -> str:
+    changes = f"{_percent(stated.changed_frac)} of the updates of what it reads change it"
+    if stated.true_frac is not None:
+        return f"{stated.expression!r} is true for {_percent(stated.true_frac)} of them, {changes}"
+    parts = [stated.type]
+    if stated.width is not None:
+        low, high = stated.width.min_bytes, stated.width.max_bytes
+        parts.append(f"{low} bytes" if low == high else f"{low} to {high} bytes")
+    parts.append(f"{stated.ndistinct:,} different value{'s' if stated.ndistinct != 1 else ''}")
+    if stated.null_frac:
+        parts.append(f"{_percent(stated.null_frac)} NULL")
+    return f"{stated.expression!r} is {', '.join(parts)}, {changes}"
+
+
+def _percent(frac: float) -> str:
+    return f"{100 * frac:.3g} %"
