@@ -197,11 +197,28 @@ impl Table {
             return false;
         };
         let settled = self.prune_before_update(tid.block, procs, wal);
+        // A page that everyone sees all of is no longer one, should the update go through; where
+        // replaced versions are kept, the long way keeps them.
+        let keeps_replaced = self.values.replaced.is_kept();
+        let page = self.heap.page_mut(tid.block);
+        let was_visible = page.is_all_visible() && !keeps_replaced;
+        if was_visible {
+            page.set_all_visible(false);
+        }
         let Some(done) = self.heap.defer_hot_update(tid, xid, settled) else {
-            self.heap.page_mut(tid.block).leave_freed(settled);
+            let page = self.heap.page_mut(tid.block);
+            page.leave_freed(settled);
+            if was_visible {
+                page.set_all_visible(true);
+            }
             return false;
         };
-        self.log_in_place(tid.block, done.lp_len, &changed, wal);
+        let is_map_changed = was_visible && self.heap.vm_mut().clear(tid.block);
+        if is_map_changed {
+            self.log_first_in_place(tid.block, done.lp_len, &changed, wal);
+        } else {
+            self.log_in_place(tid.block, done.lp_len, &changed, wal);
+        }
         let new = Tid {
             block: tid.block,
             offset: done.new,
@@ -311,13 +328,39 @@ impl Table {
             wal.record_again(self.forks.main, RecordType::HeapHotUpdate, bytes);
             return;
         }
+        self.log_with_map(block, lp_len, changed, None, wal);
+    }
+
+    /// The same, where the page's bits in the visibility map were cleared.
+    #[cold]
+    fn log_first_in_place(
+        &self,
+        block: BlockNumber,
+        lp_len: u16,
+        changed: &Changed,
+        wal: &mut Wal,
+    ) {
+        let vm = self.log_visibility(true, block, wal);
+        self.log_with_map(block, lp_len, changed, vm, wal);
+    }
+
+    fn log_with_map(
+        &self,
+        block: BlockNumber,
+        lp_len: u16,
+        changed: &Changed,
+        vm: Option<Page>,
+        wal: &mut Wal,
+    ) {
+        let hoff = changed.hoff;
+        let tuple_bytes = u32::from(lp_len);
         let page = wal.change_with_tuples(self.forks.main, block, self.hole_of(block));
         let shared = if page == Page::Change && !wal.is_logical() {
             changed.differing.shared(tuple_bytes - hoff)
         } else {
             SharedBytes::default()
         };
-        let bytes = heap_update_same_page(tuple_bytes, hoff, shared, page, None);
+        let bytes = heap_update_same_page(tuple_bytes, hoff, shared, page, vm);
         wal.record(RecordType::HeapHotUpdate, bytes);
     }
 

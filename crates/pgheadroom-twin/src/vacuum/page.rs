@@ -58,6 +58,8 @@ struct Survey {
     /// Whether freezing what may be frozen leaves nothing to freeze.
     would_be_frozen: bool,
     freezable: Vec<OffsetNumber>,
+    /// Whether all may be frozen, which are not listed before it is known that they will be.
+    are_freezable: bool,
     /// Whether something is so old that the page has to be frozen.
     must_freeze: bool,
     /// The oldest transaction of tuples that are not frozen, and of those that stay so if the page
@@ -92,7 +94,7 @@ impl Cleaner<'_> {
         };
         let prunes = plan.changes_items();
         let hints_changed = plan.apply(page, self.behaviour);
-        let survey = match alike {
+        let mut survey = match alike {
             Some((tuple, _)) => self.survey_alike(page, &tuple, transactions, done),
             None => self.survey(page, transactions, done),
         };
@@ -115,7 +117,10 @@ impl Cleaner<'_> {
             && self.behaviour.opportunistic_freeze >= OpportunisticFreeze::WithImage
             && survey.all_visible
             && survey.would_be_frozen;
-        let freezes = !survey.freezable.is_empty() && (survey.must_freeze || pays);
+        let freezes = survey.has_freezable() && (survey.must_freeze || pays);
+        if freezes && survey.are_freezable {
+            survey.freezable.extend(page.offsets());
+        }
         let (frozen, plans) = if freezes {
             self.freeze_tuples(page, &survey, transactions, log)
         } else {
@@ -173,11 +178,11 @@ impl Cleaner<'_> {
         done.live_tuples += u64::from(page.item_count());
         let (old_xmin, _) = self.freezable_parts(tuple, transactions);
         let is_frozen = tuple.xmin_hint == XminHint::Frozen;
-        let offsets = page.offsets();
         Survey {
             all_visible: is_visible_to_all(tuple, transactions),
             would_be_frozen: is_frozen || old_xmin,
-            freezable: offsets.filter(|_| old_xmin).collect(),
+            freezable: Vec::new(),
+            are_freezable: old_xmin,
             must_freeze: old_xmin && self.is_old(tuple.xmin, transactions),
             oldest: [!is_frozen, !is_frozen && !old_xmin].map(|is| is.then_some(tuple.xmin)),
             has_visible_xid: !is_frozen,
@@ -220,6 +225,7 @@ impl Cleaner<'_> {
             all_visible: true,
             would_be_frozen: true,
             freezable: Vec::new(),
+            are_freezable: false,
             must_freeze: false,
             oldest: [None; 2],
             has_visible_xid: false,
@@ -346,6 +352,11 @@ impl Cleaner<'_> {
 }
 
 impl Survey {
+    /// Whether a tuple may be frozen.
+    fn has_freezable(&self) -> bool {
+        self.are_freezable || !self.freezable.is_empty()
+    }
+
     /// Whether freezing may conflict with queries on standbys.
     fn freezing_conflicts(&self) -> bool {
         let becomes_frozen = self.all_visible && self.would_be_frozen;
@@ -371,7 +382,7 @@ fn found(
         found.has_tuples = page.leads_to_rows();
     }
     found.all_visible = survey.all_visible && found.dead.is_empty();
-    found.all_frozen = survey.would_be_frozen && (frozen_tuples > 0 || survey.freezable.is_empty());
+    found.all_frozen = survey.would_be_frozen && (frozen_tuples > 0 || !survey.has_freezable());
     found
 }
 
