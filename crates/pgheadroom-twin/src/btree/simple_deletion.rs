@@ -36,7 +36,7 @@ impl Btree {
             if item.is_dead() {
                 doomed.extend(item.each_tid().map(|tid| (position, tid)));
             } else if also_others {
-                let near = |tid: &Tid| heap_blocks.binary_search(&{ tid.block }).is_ok();
+                let near = |tid: &Tid| heap_blocks.contains(tid.block);
                 candidates.extend(item.each_tid().filter(near).map(|tid| (position, tid)));
             }
         }
@@ -59,16 +59,51 @@ impl Btree {
     }
 
     /// Heap pages of the new row and of all entries marked dead, in order.
-    fn dead_blocks(&self, block: BlockNumber, new_tid: Tid) -> Vec<BlockNumber> {
+    fn dead_blocks(&self, block: BlockNumber, new_tid: Tid) -> HeapBlocks {
         let page = self.page(block);
         let mut blocks = vec![new_tid.block];
-        for (_, item) in page.data() {
-            if item.is_dead() {
-                blocks.extend(item.each_tid().map(|tid| tid.block));
+        for position in page.first_data()..page.len() {
+            if page.slots().is_dead(position) {
+                blocks.extend(page.item(position).each_tid().map(|tid| tid.block));
             }
         }
         blocks.sort_unstable();
         blocks.dedup();
-        blocks
+        HeapBlocks::of(blocks)
+    }
+}
+
+/// Words of a bit for each remainder of block numbers.
+const WORDS: u32 = 16;
+
+/// Some heap pages, of which every entry of a leaf asks; most are on another page, which the bits
+/// say at once.
+struct HeapBlocks {
+    ascending: Vec<BlockNumber>,
+    remainders: [u64; WORDS as usize],
+}
+
+impl HeapBlocks {
+    fn of(ascending: Vec<BlockNumber>) -> Self {
+        let mut remainders = [0; WORDS as usize];
+        for &block in &ascending {
+            let (word, bit) = Self::place(block);
+            remainders[word] |= bit;
+        }
+        Self {
+            ascending,
+            remainders,
+        }
+    }
+
+    #[inline]
+    fn contains(&self, block: BlockNumber) -> bool {
+        let (word, bit) = Self::place(block);
+        self.remainders[word] & bit != 0 && self.ascending.binary_search(&block).is_ok()
+    }
+
+    #[inline]
+    const fn place(block: BlockNumber) -> (usize, u64) {
+        ((block.0 / 64 % WORDS) as usize, 1 << (block.0 % 64))
     }
 }

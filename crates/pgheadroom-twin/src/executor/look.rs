@@ -35,7 +35,12 @@ pub(crate) struct LeafTarget {
     index: usize,
     key: i64,
     leaf: BlockNumber,
+    /// Where entries of the key lead to, once that was looked up.
+    versions: [Option<Tid>; VERSIONS],
 }
+
+/// How many versions of a key are asked for.
+const VERSIONS: usize = 4;
 
 impl Database {
     /// Puts the tables' memory into huge pages, if so many transactions are worth that; that of
@@ -90,11 +95,12 @@ impl Database {
             index,
             key,
             leaf,
+            versions: [None; VERSIONS],
         })
     }
 
     /// Asks for more of that leaf.
-    pub(crate) fn look_at_leaf(&self, leaf: LeafTarget, what: LookAhead) {
+    pub(crate) fn look_at_leaf(&self, leaf: &mut LeafTarget, what: LookAhead) {
         let table = &self.tables[leaf.table.0];
         let tree = &table.indexes.btrees[leaf.index].tree;
         let pages = table.heap.pages();
@@ -103,16 +109,22 @@ impl Database {
             LookAhead::Row => {}
             LookAhead::Page => tree.look_at_leaf(leaf.leaf, leaf.key, LeafPart::Ends),
             LookAhead::Items => tree.look_at_leaf(leaf.leaf, leaf.key, LeafPart::Middle),
-            LookAhead::Pages => tree.each_ahead(leaf.leaf, leaf.key, |tid| {
-                if let Some(page) = page(tid) {
-                    page.look_at_header();
+            LookAhead::Pages => {
+                let mut places = leaf.versions.iter_mut();
+                tree.each_ahead(leaf.leaf, leaf.key, |tid| {
+                    if let (Some(page), Some(place)) = (page(tid), places.next()) {
+                        page.look_at_header();
+                        *place = Some(tid);
+                    }
+                });
+            }
+            LookAhead::Versions => {
+                for tid in leaf.versions.into_iter().flatten() {
+                    if let Some(page) = page(tid) {
+                        page.look_at_version(tid.offset);
+                    }
                 }
-            }),
-            LookAhead::Versions => tree.each_ahead(leaf.leaf, leaf.key, |tid| {
-                if let Some(page) = page(tid) {
-                    page.look_at_version(tid.offset);
-                }
-            }),
+            }
         }
     }
 

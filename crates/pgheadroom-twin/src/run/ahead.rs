@@ -174,7 +174,8 @@ impl Ahead {
                 (places * 2 / 16, LookAhead::Versions),
             ];
             for (distance, what) in steps.into_iter().filter(|step| step.0 < ring.count) {
-                if let Some(leaf) = ring.places[ring.slot(distance)].leaf {
+                let place = ring.slot(distance);
+                if let Some(leaf) = &mut ring.places[place].leaf {
                     db.look_at_leaf(leaf, what);
                 }
             }
