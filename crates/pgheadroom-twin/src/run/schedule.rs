@@ -13,6 +13,7 @@
 use crate::pgbench::Prng;
 use crate::run::course::Course;
 use crate::run::machine::{Machine, STALL, Standing};
+pub(super) use crate::run::turns::Turn;
 use crate::run::turns::Turns;
 
 /// Seconds after which a session that waits looks whether it waits for itself.
@@ -21,23 +22,6 @@ use crate::run::turns::Turns;
 const DEADLOCK_TIMEOUT_S: f64 = 1.0;
 /// The shortest pause of a client that is behind its course, in those of an even one.
 const QUICKEST: f64 = 0.05;
-
-/// What a client does next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
-    /// Has ended a statement.
-    EndStatement(usize),
-    /// COMMIT or ROLLBACK.
-    EndTransaction(usize),
-    /// Finds that it waits for itself, if its wait of this number goes on.
-    Deadlock(usize, u64),
-    /// Has been woken out of its wait of this number, and goes on with its statement.
-    GoOn(usize, u64),
-    /// Begins the next statement of its transaction.
-    Statement(usize),
-    /// Begins its next transaction.
-    Begin(usize),
-}
 
 /// Clients' turns by time.
 #[derive(Debug)]

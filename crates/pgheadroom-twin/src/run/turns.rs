@@ -6,14 +6,29 @@
 //!              statement)
 //! ```
 //!
-//! A client has one turn at a time, so each has a place and the first turn is found by a look at all
-//! of them: with the few clients of a run that is less work than to keep a heap in order. A timer,
-//! and whatever comes while the place is taken, waits in a heap beside.
+//! A client has one turn at a time, so each has a place and the first turn is found by a look at
+//! all of them: with the few clients of a run that is less work than to keep a heap in order. A
+//! timer, and whatever comes while the place is taken, waits in a heap beside.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::run::schedule::Turn;
+/// What a client does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Has ended a statement.
+    EndStatement(usize),
+    /// COMMIT or ROLLBACK.
+    EndTransaction(usize),
+    /// Finds that it waits for itself, if its wait of this number goes on.
+    Deadlock(usize, u64),
+    /// Has been woken out of its wait of this number, and goes on with its statement.
+    GoOn(usize, u64),
+    /// Begins the next statement of its transaction.
+    Statement(usize),
+    /// Begins its next transaction.
+    Begin(usize),
+}
 
 /// A turn in the order of turns: its time, then what it is, then whose. Times are not negative,
 /// whose bits have the order of their numbers.
