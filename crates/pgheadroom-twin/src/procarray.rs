@@ -545,6 +545,16 @@ impl Transactions for ProcArray {
     }
 
     #[inline]
+    fn committed_before(&self) -> Xid {
+        let oldest = [self.running.first(), self.aborted.first()];
+        let oldest = oldest
+            .into_iter()
+            .flatten()
+            .fold(self.next, |one, &xid| one.min(xid));
+        oldest.min(self.mine.xid.unwrap_or(NO_XID))
+    }
+
+    #[inline]
     fn is_current(&self, xid: Xid) -> bool {
         self.mine.owns(self.updater(xid))
     }

@@ -43,6 +43,12 @@ pub trait Transactions {
     /// How a transaction stands.
     fn outcome(&self, xid: Xid) -> Outcome;
 
+    /// All transactions with lower numbers have committed: known at once, where a whole page is
+    /// asked about. Others may have, too.
+    fn committed_before(&self) -> Xid {
+        Xid::INVALID
+    }
+
     /// Whether this is the transaction that asks.
     fn is_current(&self, xid: Xid) -> bool;
 

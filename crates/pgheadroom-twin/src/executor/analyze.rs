@@ -31,6 +31,7 @@ impl Database {
         let pages = table.heap.page_count();
         let sampled = pages.min(max_pages);
         let (mut live, mut dead) = (0_u64, 0_u64);
+        let committed_before = procs.committed_before();
         for number in 0..sampled {
             let block = u64::from(number) * u64::from(pages) / u64::from(sampled);
             let block = BlockNumber(u32::try_from(block).unwrap_or(u32::MAX));
@@ -42,6 +43,7 @@ impl Database {
             for offset in page.offsets() {
                 if let Some(plain) = page.plain(offset) {
                     match procs.outcome(plain.xmin) {
+                        _ if plain.xmin < committed_before => live += 1,
                         Outcome::Committed => live += 1,
                         Outcome::Aborted => dead += 1,
                         Outcome::InProgress => {}

@@ -87,8 +87,13 @@ pub(crate) struct SinceThen<'a> {
 }
 
 impl Transactions for SinceThen<'_> {
+    #[inline]
     fn outcome(&self, xid: Xid) -> Outcome {
         self.procs.outcome(xid)
+    }
+
+    fn committed_before(&self) -> Xid {
+        self.procs.committed_before()
     }
 
     fn is_current(&self, xid: Xid) -> bool {

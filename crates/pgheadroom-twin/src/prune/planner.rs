@@ -3,7 +3,7 @@
 use pgheadroom_layout::OffsetNumber;
 use pgheadroom_layout::version::Behaviour;
 
-use crate::page::{HeapPage, LinePointer, Tuple, offset_of};
+use crate::page::{HeapPage, LinePointer, Plain, Tuple, offset_of};
 use crate::prune::{DeadRoots, PrunePlan, TupleState};
 use crate::transaction::{Outcome, Transactions, Xid};
 use crate::unsettled::Unsettled;
@@ -17,6 +17,7 @@ pub(super) struct Planner<'a, T> {
     behaviour: &'a Behaviour,
     transactions: &'a T,
     dead_roots: DeadRoots,
+    committed_before: Xid,
     /// A bit for each line pointer that was decided about.
     processed: [u64; PROCESSED_WORDS],
     plan: &'a mut PrunePlan,
@@ -36,6 +37,7 @@ impl<'a, T: Transactions> Planner<'a, T> {
             behaviour,
             transactions,
             dead_roots,
+            committed_before: transactions.committed_before(),
             processed: [0; PROCESSED_WORDS],
             plan,
         }
@@ -98,7 +100,9 @@ impl<'a, T: Transactions> Planner<'a, T> {
     #[inline]
     fn stays(&self, offset: OffsetNumber) -> bool {
         let plain = self.page.plain(offset);
-        plain.is_some_and(|plain| self.transactions.outcome(plain.xmin) == Outcome::Committed)
+        plain.is_some_and(|Plain { xmin, .. }| {
+            xmin < self.committed_before || self.transactions.outcome(xmin) == Outcome::Committed
+        })
     }
 
     /// Whether index entries may lead to this line pointer, and it to tuples.

@@ -230,9 +230,12 @@ impl Cleaner<'_> {
             oldest: [None; 2],
             has_visible_xid: false,
         };
+        let committed_before = transactions.committed_before();
+        let has_committed =
+            |xmin: Xid| xmin < committed_before || transactions.outcome(xmin) == Outcome::Committed;
         for offset in page.offsets() {
             if let Some(plain) = page.plain(offset)
-                && transactions.outcome(plain.xmin) == Outcome::Committed
+                && has_committed(plain.xmin)
             {
                 self.survey_plain((offset, plain), transactions, &mut survey);
                 done.live_tuples += 1;
