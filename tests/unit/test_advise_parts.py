@@ -29,6 +29,7 @@ from pgheadroom.advise.reasons import why_change, why_keep
 from pgheadroom.advise.runs import Runner
 from pgheadroom.advise.scenario import SAMPLE_PAGES, make_scenario
 from pgheadroom.advise.shares import observed_shares
+from pgheadroom.advise.surroundings import may_be_held
 from pgheadroom.advise.table_advice import TableAdvice
 from pgheadroom.advise.updates import updates_of
 from pgheadroom.errors import InputError
@@ -338,6 +339,40 @@ def test_new_pages_in_spite_of_room_are_explained_by_a_held_horizon() -> None:
     """Half of each page is free, yet half of the updates leave it: somebody keeps old versions."""
     found = calibrated(observed(rows=400, updates=400, hot=200, newpage=200, fillfactor=50))
     assert found.fitted[0].name == "seconds that a horizon is held"
+
+
+def looks(*oldest: str | None) -> dict[str, Any]:
+    """A horizon that nobody held for long, looked at every two seconds."""
+    series = [
+        {"at_s": 2.0 * n, "age_xids": 0 if xid is None else 50, "oldest_xid": xid}
+        for n, xid in enumerate(oldest)
+    ]
+    return {"series": series, "holders": [], "stood_still": []}
+
+
+def test_a_horizon_that_was_seen_to_move_explains_nothing() -> None:
+    """Whatever else made updates leave their pages: each look found no holder, and would have."""
+    server = {"horizon": looks(*[None] * 11)}
+    seen = observed(rows=400, updates=400, hot=200, newpage=200, fillfactor=50, server=server)
+    assert "held_s" not in {one.quantity for one in calibrated(seen).fitted}
+
+
+@pytest.mark.parametrize(
+    ("oldest", "holds_s"),
+    [
+        ([], [5, 30, 600]),
+        ([None] * 8 + ["7"] * 3, []),
+        ([str(n) for n in range(11)], []),
+        (["1", "1", "2", "2", "3", "3", "4", "4", "5", "5", "6"], [5]),
+        (["1"] * 5 + ["2"] * 6, [5, 30, 600]),
+    ],
+)
+def test_for_how_long_a_horizon_may_have_been_held(
+    oldest: list[str | None], holds_s: list[int]
+) -> None:
+    """One holder after another, by who was found at each look; without looks nobody knows."""
+    profile = observed(server={"horizon": looks(*oldest)})
+    assert [hold for hold in (5, 30, 600) if may_be_held(profile, hold)] == holds_s
 
 
 @pytest.mark.long(reason="two minutes of calibration; a table of a tenth of its rows stands for it")

@@ -16,7 +16,7 @@ from pgheadroom.advise.inputs import FittedInput
 from pgheadroom.advise.knobs import Knobs
 from pgheadroom.advise.scenario import writes
 from pgheadroom.advise.shares import AGREES_WITHIN, Observed
-from pgheadroom.advise.surroundings import observed_hold_s
+from pgheadroom.advise.surroundings import may_be_held, observed_hold_s
 from pgheadroom.advise.trial import KnobTrial
 from pgheadroom.advise.updates import updates_of
 from pgheadroom.profile import Profile
@@ -173,9 +173,10 @@ def explanations(
         holds = tuple(
             (FittedInput(quantity="held_s", value=hold), replace(knobs, held_s=hold))
             for hold in _HOLDS_S
-            if hold > already
+            if hold > already and may_be_held(profile, hold)
         )
-        found.append(Explanation(options=holds, is_dear=True))
+        if holds:
+            found.append(Explanation(options=holds, is_dear=True))
     elif observed_hold_s(profile) > 0:
         free = (FittedInput(quantity="held_s", value=0), replace(knobs, held_s=0.0))
         found.append(Explanation(options=(free,)))

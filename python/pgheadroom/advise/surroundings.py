@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 from pgheadroom.profile import Profile, ServerSettings, Snapshot
 
 _CHECKPOINT_COMPLETION = 0.9
 _CHECKPOINT_S_MIN, _CHECKPOINT_S_MAX = 30.0, 86_400.0
 SNAPSHOTS_MAX = 400
+_MOMENTS_MIN = 5  # fewer looks at the horizon say nothing; arbitrary
 
 
 def server_of(server: ServerSettings) -> tuple[ServerSettings, str]:
@@ -78,6 +80,33 @@ def observed_hold_frac(profile: Profile) -> float:
     assert observed is not None, "an observed profile"
     found = math.fsum(part.length_frac for part in observed.horizon.stood_still)
     return min(1.0, found)
+
+
+def may_be_held(profile: Profile, hold_s: float) -> bool:
+    """
+    Whether the horizon may have been held so long at a time, one holder after another.
+
+    Each look would then find a holder, and most of them the one before found too. An interval of
+    less than two holds has at least half of itself within one of them.
+    """
+    observed = profile.server.observed
+    assert observed is not None, "an observed profile"
+    looks = [
+        (moment.at_s, moment.oldest_xid)
+        for moment in observed.horizon.series or ()
+        if moment.at_s is not None
+    ]
+    if len(looks) < _MOMENTS_MIN:
+        return True
+    if sum(oldest is not None for _, oldest in looks) < len(looks) / 2:
+        return False
+    apart_s = max(after - before for (before, _), (after, _) in pairwise(looks))
+    longest_s, begin_s, held = 0.0, 0.0, None
+    for at_s, oldest in looks:
+        if oldest is None or oldest != held:
+            begin_s, held = at_s, oldest
+        longest_s = max(longest_s, at_s - begin_s)
+    return longest_s >= min(hold_s, float(observed.interval_s) / 2) - 2 * apart_s
 
 
 def observed_hold_s(profile: Profile) -> float:
