@@ -288,6 +288,20 @@ def test_a_damaged_first_page_costs_its_records(tmp_path: Path, at: int, place: 
     assert not found.notes or "Not read" not in found.notes[0]
 
 
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_file_that_is_no_log_is_a_hole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], place: int
+) -> None:
+    """With a segment's name, wherever it lies: behind the last record it is no log's end."""
+    _of_three_segments(tmp_path)
+    path = sorted(tmp_path.iterdir())[place]
+    path.write_bytes(b"no log at all" * 90_000)
+    assert run(["wal", "stats", str(tmp_path), "-f", "json"]) == 3
+    (gap,) = json.loads(capsys.readouterr().out)["gaps"]
+    assert gap["path"] == str(path)
+    assert gap["to_lsn"] >= f"0/{8 + place:X}00000"
+
+
 def test_a_pipe_in_a_folder_is_not_waited_for(tmp_path: Path) -> None:
     """It has a segment's name and nobody writes to it."""
     _of_three_segments(tmp_path)

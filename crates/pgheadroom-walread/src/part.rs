@@ -99,6 +99,12 @@ impl<S: Sink> Part<S> {
             let mut pages = Pages::of(piece, range.from.max(piece.start), chunk)?;
             self.read_pages(&mut pages, &shown, stop)?;
             chunk = pages.into_chunk();
+            // Of a file whose first page is damaged, and that has no record, more was expected.
+            if let Some(lost) = self.lost.as_mut().filter(|_| piece.is_damaged)
+                && lost.from <= piece.start
+            {
+                lost.is_sure = true;
+            }
             if self.is_stopped {
                 break;
             }

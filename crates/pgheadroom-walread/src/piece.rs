@@ -110,6 +110,8 @@ pub struct Piece {
     pub segment_bytes: u64,
     /// Where its timeline was left, if that is within it: what lies behind is of no interest.
     pub left: Option<Lsn>,
+    /// Its first page does not say what it is, but its name does.
+    pub is_damaged: bool,
 }
 
 /// What a file turned out to be.
@@ -206,6 +208,7 @@ impl Piece {
             magic: page.magic,
             segment_bytes,
             left: None,
+            is_damaged: false,
         }))
     }
 
@@ -222,6 +225,7 @@ impl Piece {
             start: name.start(like.segment_bytes)?,
             timeline: name.timeline,
             left: None,
+            is_damaged: true,
             ..like.clone()
         })
     }
