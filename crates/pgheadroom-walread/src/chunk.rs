@@ -8,6 +8,10 @@ use crate::format::PAGE_BYTES;
 
 /// Read at once; fits the second-level cache. From 64 to 512 kB measured alike.
 pub(crate) const CHUNK_BYTES: usize = 16 * PAGE_BYTES;
+/// Of a stream so many bytes of the page behind are there too. A cache line: what is read next
+/// begins behind them.
+pub(crate) const AHEAD_BYTES: usize = 64;
+const READ_BYTES: usize = CHUNK_BYTES + AHEAD_BYTES;
 /// Where a chunk begins: at a memory page.
 const CHUNK_ALIGN: usize = 4096;
 
@@ -21,22 +25,22 @@ impl Chunk {
     /// Zeros.
     #[must_use]
     pub fn new() -> Self {
-        let bytes = vec![0; CHUNK_BYTES + PAGE_BYTES + CHUNK_ALIGN];
+        let bytes = vec![0; READ_BYTES + PAGE_BYTES + CHUNK_ALIGN];
         let from = bytes.as_ptr().align_offset(CHUNK_ALIGN).min(CHUNK_ALIGN);
         Self { bytes, from }
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes[self.from..][..CHUNK_BYTES]
+        &self.bytes[self.from..][..READ_BYTES]
     }
 
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes[self.from..][..CHUNK_BYTES]
+        &mut self.bytes[self.from..][..READ_BYTES]
     }
 
     /// A page of which so many bytes lie at a place, and no more: filled up with zeros.
     pub(crate) fn filled_up(&mut self, at: usize, there: usize) -> &[u8] {
-        let (bytes, page) = self.bytes[self.from..].split_at_mut(CHUNK_BYTES);
+        let (bytes, page) = self.bytes[self.from..].split_at_mut(READ_BYTES);
         page[..there].copy_from_slice(&bytes[at..at + there]);
         page[there..PAGE_BYTES].fill(0);
         &page[..PAGE_BYTES]
@@ -59,7 +63,7 @@ mod tests {
         let chunks: Vec<Chunk> = (0..9).map(|_| Chunk::new()).collect();
         for chunk in &chunks {
             assert_eq!(chunk.bytes().as_ptr().align_offset(CHUNK_ALIGN), 0);
-            assert_eq!(chunk.bytes().len(), CHUNK_BYTES);
+            assert_eq!(chunk.bytes().len(), READ_BYTES);
         }
     }
 }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use pgheadroom_layout::Lsn;
 
-use crate::chunk::{CHUNK_BYTES, Chunk};
+use crate::chunk::{AHEAD_BYTES, CHUNK_BYTES, Chunk};
 use crate::error::WalError;
 use crate::format::{LONG_HEADER_BYTES, PAGE_BYTES, PageHeader, u64_at};
 use crate::piece::{Piece, is_unpackers, unreadable};
@@ -21,6 +21,7 @@ pub type PageRead<'a> = (Lsn, &'a [u8; PAGE_BYTES], usize);
 /// Place of `xlp_pageaddr`.
 const ADDRESS_AT: usize = 8;
 const ADDRESS_BYTES: usize = 8;
+const _: () = assert!(AHEAD_BYTES >= LONG_HEADER_BYTES);
 
 /// Where a file ends within its segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,7 +112,7 @@ impl Pages {
     pub fn next_page(&mut self) -> Result<Option<PageRead<'_>>, WalError> {
         // In a stream the header of the page behind is looked at too.
         let wanted = match self.joined {
-            Some(_) => PAGE_BYTES + LONG_HEADER_BYTES,
+            Some(_) => PAGE_BYTES + AHEAD_BYTES,
             None => 1,
         };
         if self.read - self.at < wanted && !self.is_over {
@@ -219,8 +220,15 @@ impl Pages {
     fn fill(&mut self) -> Result<(), WalError> {
         self.chunk.bytes_mut().copy_within(self.at..self.read, 0);
         (self.read, self.at) = (self.read - self.at, 0);
-        while self.read < CHUNK_BYTES {
-            match self.bytes.read(&mut self.chunk.bytes_mut()[self.read..]) {
+        let most = match self.joined {
+            Some(_) => CHUNK_BYTES + AHEAD_BYTES,
+            None => CHUNK_BYTES,
+        };
+        while self.read < most {
+            match self
+                .bytes
+                .read(&mut self.chunk.bytes_mut()[self.read..most])
+            {
                 Ok(0) => {
                     self.is_over = true;
                     break;
