@@ -37,7 +37,8 @@ const PAGE_BYTES: f64 = 320.0;
 const TEXT_BYTES: f64 = 24.0 * 1.5 + 8.0;
 /// A string that is compressed or out of line: besides, in a table of hashes that is half empty.
 const FORM_BYTES: f64 = 56.0;
-/// An index entry without its key, in an array that may be half empty; per column of the key.
+/// An index entry without its key, in an array that may be half empty: 8, and 24 more where it is
+/// not of its page's usual form; per column of the key.
 const ENTRY_BYTES: f64 = 24.0 * 1.4;
 const CODE_BYTES: f64 = 8.0 * 1.4;
 /// While an index is built: the row, its entry, and that sorted; if it has several columns, they
