@@ -52,7 +52,7 @@ FEATURES: tuple[tuple[str, str, str], ...] = (
     ("TPC-C's transactions, one user", "tprocc", ".*"),
 )
 _ENTRY = re.compile(r'\(\s*&\[([^\]]*)\],\s*"([^"]*)",\s*&\[([^\]]*)\]', re.DOTALL)
-_EXCEPT = re.compile(r"const NOT_REPRODUCED: .*? =\s*\[(.*?)\n\];", re.DOTALL)
+_EXCEPT = re.compile(r"const NOT_REPRODUCED: .*? =\s*\[(.*?)\];\n", re.DOTALL)
 _REFUSED = "== refused: what it does to pages is not modelled"
 
 

@@ -10,7 +10,7 @@ import pytest
 import mutants
 
 # Scenarios that the twin does not reproduce on a verified version show nothing of it: no mutant.
-_NOT_REPRODUCED = re.compile(r"const NOT_REPRODUCED: .*? =\s*\[(.*?)\n\];", re.DOTALL)
+_NOT_REPRODUCED = re.compile(r"const NOT_REPRODUCED: .*? =\s*\[(.*?)\];\n", re.DOTALL)
 _ENTRY = re.compile(r'\(\s*&\[([^\]]*)\],\s*"[^"]*",\s*&\[([^\]]*)\]', re.DOTALL)
 _TOUCHED = re.compile(r"^(?:---|\+\+\+) [ab]/(\S+)$", re.MULTILINE)
 

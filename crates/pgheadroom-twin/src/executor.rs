@@ -168,7 +168,7 @@ impl Database {
     pub fn new(behaviour: Behaviour, settings: WalSettings) -> Self {
         Self {
             behaviour,
-            procs: ProcArray::default(),
+            procs: ProcArray::new(&behaviour),
             wal: Wal::new(settings),
             tables: Vec::new(),
             statement: 0,

@@ -19,7 +19,7 @@
 
 use std::cell::Cell;
 
-use pgheadroom_layout::BlockNumber;
+use pgheadroom_layout::{Behaviour, BlockNumber};
 
 use crate::checkpoint::ForkId;
 use crate::multixact::Multixacts;
@@ -27,6 +27,7 @@ use crate::transaction::{Outcome, Transactions, Xid};
 
 mod cursor;
 mod parts;
+mod pins;
 mod row_locks;
 mod view;
 
@@ -118,6 +119,9 @@ struct Backend {
     global_vis: Cell<GlobalVis>,
     /// The page of the last row that the running statement found.
     slot: Option<(ForkId, BlockNumber)>,
+    /// The page of the last entry that an index scan of the running statement fetched, where a
+    /// portal that stays open keeps it pinned.
+    fetched: Option<(ForkId, BlockNumber)>,
     /// The snapshot of its cursor, while it is not the one that statements see by, with its xmin.
     cursor: Option<(SnapshotData, Option<Xid>)>,
     /// The page of the row that the cursor stands on.
@@ -130,7 +134,8 @@ impl Backend {
     /// Its statement is over; see [`ProcArray::end_statement`].
     #[inline]
     fn end_statement(&mut self, keeps_portal: bool) {
-        self.slot = None;
+        let fetched = self.fetched.take();
+        self.slot = fetched.filter(|_| keeps_portal);
         if self.isolation == Isolation::ReadCommitted && !keeps_portal {
             self.xmin = self.cursor.as_ref().and_then(|&(_, xmin)| xmin);
         }
@@ -173,6 +178,8 @@ pub struct ProcArray {
     held: Vec<(HeldSnapshot, Xid)>,
     held_count: u32,
     multixacts: Multixacts,
+    /// See [`pgheadroom_layout::Behaviour::index_scans_keep_pin`].
+    index_scans_keep_pin: bool,
 }
 
 impl Default for ProcArray {
@@ -190,12 +197,21 @@ impl Default for ProcArray {
             held: Vec::new(),
             held_count: 0,
             multixacts: Multixacts::default(),
+            index_scans_keep_pin: false,
         }
     }
 }
 
 /// Backends.
 impl ProcArray {
+    /// Without backends and transactions, of servers that behave so.
+    pub(crate) fn new(behaviour: &Behaviour) -> Self {
+        Self {
+            index_scans_keep_pin: behaviour.index_scans_keep_pin,
+            ..Self::default()
+        }
+    }
+
     /// One more backend; its number.
     pub(crate) fn add(&mut self) -> usize {
         self.others.push(Box::default());
@@ -335,6 +351,7 @@ impl ProcArray {
         self.mine.cursor_slot = None;
         self.mine.xmin = None;
         self.mine.slot = None;
+        self.mine.fetched = None;
         self.multixacts.end_transaction(self.active);
         self.mine.xid.take()
     }
@@ -430,7 +447,7 @@ impl ProcArray {
         let other = &mut self.others[backend];
         other.end_statement(keeps_portal);
         self.oldest[backend] = other.oldest();
-        self.slots[backend] = NO_SLOT;
+        self.slots[backend] = packed(other.slot);
     }
 
     /// Another session takes a snapshot now and keeps it.
@@ -499,30 +516,6 @@ impl ProcArray {
         let computed = self.computed(known);
         self.mine.global_vis.set(computed);
         xid < computed.maybe_needed
-    }
-}
-
-/// Pinned pages.
-impl ProcArray {
-    /// The running statement has found a row on this page, which it keeps pinned until it ends or
-    /// finds the next one.
-    ///
-    /// Source: `IndexNext`, src/backend/executor/nodeIndexscan.c: the scan's slot holds the pin.
-    #[inline]
-    pub(crate) const fn note_slot(&mut self, fork: ForkId, block: BlockNumber) {
-        self.mine.slot = Some((fork, block));
-    }
-
-    /// Whether another backend has the page pinned, so that nobody can prune it.
-    ///
-    /// Source: `ConditionalLockBufferForCleanup`, src/backend/storage/buffer/bufmgr.c
-    /// (REL_18_STABLE).
-    pub(crate) fn is_pinned(&self, fork: ForkId, block: BlockNumber) -> bool {
-        let page = (fork, block);
-        let has = |other: &Backend| other.cursor_slot == Some(page) || other.pins.contains(&page);
-        self.slots.contains(&packed(Some(page)))
-            || self.mine.cursor_slot == Some(page)
-            || (self.with_more_pins > 0 && self.others.iter().any(|other| has(other)))
     }
 }
 

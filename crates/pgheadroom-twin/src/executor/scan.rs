@@ -75,6 +75,7 @@ impl Database {
             return None;
         };
         self.procs.note_slot(of.forks.main, tid.block);
+        self.procs.note_fetched(of.forks.main, tid.block);
         let still_wanted = |of: &mut Table, row| of.has_key(index, row, (&[key], &[key]));
         let (procs, wal) = (&mut self.procs, &mut self.wal);
         let taken = of.take(tid, action, still_wanted, (procs, wal, statement));
@@ -209,6 +210,9 @@ impl Database {
             }
             table.indexes.btrees[index].kill(&scanned, &scan.dead, &mut self.wal);
             scan.next = scanned.next;
+        }
+        if let Some(block) = scan.last_block {
+            self.procs.note_fetched(table.forks.main, block);
         }
         if scan.dead.capacity() > 0 {
             table.scratch.dead_entries = std::mem::take(&mut scan.dead);

@@ -16,10 +16,11 @@ impl ProcArray {
         }
     }
 
-    /// FETCH is over: its row's page stays pinned, unless there was none.
+    /// FETCH is over: its row's page stays pinned; without a row, that of an ended scan where scans
+    /// keep it.
     pub(crate) fn pin_of_cursor(&mut self, has_row: bool) {
-        let slot = self.mine.slot.take();
-        self.mine.cursor_slot = slot.filter(|_| has_row);
+        let (slot, fetched) = (self.mine.slot.take(), self.mine.fetched.take());
+        self.mine.cursor_slot = if has_row { slot } else { fetched };
     }
 
     /// The cursor is closed.
