@@ -24,14 +24,19 @@ def _wal(
 
 
 def _measures(
-    hot_updates: int, before: float, now: float, by_log: bool | None, hot_now: int
+    hot_updates: int,
+    before: float,
+    now: float,
+    by_log: bool | None,
+    hot_now: int,
+    foreseen: tuple[float, float] = (0.96, 0.99),
 ) -> dict[str, MeasureOutcome]:
     then, after = (
         replace(
             point(setting, hot),
             wal_bytes_per_update=Interval(low=wal - 1, mid=wal, high=wal + 1, level=0.9),
         )
-        for (setting, wal), hot in zip(CURVE.items(), (0.96, 0.99), strict=True)
+        for (setting, wal), hot in zip(CURVE.items(), foreseen, strict=True)
     )
     measured = replace(MEASURED, hot_updates=hot_updates, wal_by_log=by_log)
     case = Case(
@@ -87,10 +92,16 @@ def test_statements_have_images_that_the_curve_has_not() -> None:
 @pytest.mark.parametrize("hot_updates", [270, 480])
 def test_bytes_of_a_table_whose_hot_share_was_missed_are_not_judged(hot_updates: int) -> None:
     """They follow from it: the share has failed, and says so alone; bytes that came are held."""
-    found = _measures(hot_updates, 203.0, 150.0, by_log=True, hot_now=10)
+    found = _measures(hot_updates, 203.0, 250.0, by_log=True, hot_now=10)
     assert found["hot_frac"].verdict == "failed"
     bytes_now = found["wal_bytes_per_update"]
     assert bytes_now.verdict is None
     assert "more than 5 points beside" in bytes_now.note
     assert "bytes follow from it" in bytes_now.note
     assert _wal(480, 150.0, 146.0, hot_now=10).verdict == "held"
+
+
+def test_a_hot_share_better_than_foreseen_explains_no_more_bytes() -> None:
+    """60 % foreseen and 98 % found: bytes that are more than foreseen have failed."""
+    found = _measures(250, 150.0, 400.0, by_log=True, hot_now=49, foreseen=(0.5, 0.6))
+    assert found["wal_bytes_per_update"].verdict == "failed"

@@ -2,7 +2,7 @@
 Expressions and predicates of indexes that the twin cannot evaluate, evaluated by a server.
 
 Expressions are foreign input: PostgreSQL takes them as part of an index first, and so immutable
-ones alone; a role without rights evaluates them, each statement within a time.
+ones alone; a role that is no superuser evaluates them, each statement within a time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pgheadroom.play.sampled_values import ROUNDS_MAX, SampledRows, Update
 from pgheadroom.profile import Profile, TableProfile
 from pgheadroom.profile.stating import with_stated
 from pgheadroom.profile.tables import Stated
-from pgheadroom.servers import Host, find_programs
+from pgheadroom.servers import Host, find_programs, is_connection
 from pgheadroom.types import PgVersion
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 TIMEOUT_S = 60
 """What one statement may take; arbitrary."""
 _ROLE = "evaluator"
-_DATABASE = "evaluated"
+_DATABASE = "expressions"
+_SERVERS_FAULT = ("08", "53", "57", "58", "XX")  # connection, resources, operator, system, internal
 
 
 def evaluated(profile: Profile, *, server: str | None = None) -> Profile:
@@ -50,7 +51,13 @@ def evaluated(profile: Profile, *, server: str | None = None) -> Profile:
     open_ones = [n for n, table in enumerate(profile.tables) if any(_unknown(table))]
     if not open_ones:
         return profile
-    programs = find_programs(server or profile.server.version)
+    spec = server or profile.server.version
+    if is_connection(spec):
+        raise InputError(
+            "expressions are evaluated on a throw-away server: expected a version or a folder with "
+            "server programs, not a connection"
+        )
+    programs = find_programs(spec)
     tables, notes = list(profile.tables), dict(profile.assumed)
     with Host(programs, label="evaluate") as host:
         cluster = host.cluster("evaluate")
@@ -89,18 +96,21 @@ def _table(
         )
     indexes, notes = list(table.indexes), {}
     for n, index in enumerate(table.indexes):
-        place, found = f"{path}.indexes[{n}]", []
+        place, found, left = f"{path}.indexes[{n}]", [], []
         for stated in (one for one in index.stated if one.assumed):
             with _said_of(version, f"{place}: {stated.expression!r}"):
                 values = rows.evaluated(stated, index)
-            if values is not None:
+            if isinstance(values, str):
+                left.append(f"{values}, and may be anything")
+            else:
                 found.append(values)
         if found:
             by_text = {stated.expression: stated for stated in found}
             indexes[n] = replace(
                 index, stated=tuple(by_text.get(one.expression, one) for one in index.stated)
             )
-            notes[f"{place}.stated"] = _said(found, rows, version)
+        if found or left:
+            notes[f"{place}.stated"] = _said(found, left, rows, version)
     return with_stated(replace(table, indexes=tuple(indexes)), path), notes
 
 
@@ -142,21 +152,30 @@ def _said_of(version: PgVersion, what: str) -> Iterator[None]:
             "values are (docs/profile.md)"
         ) from error
     except psycopg.Error as error:
-        said = error.diag.message_primary or str(error)
-        raise InputError(f"{what}: PostgreSQL {version} says: {said}") from error
+        said = error.diag.message_primary or " ".join(str(error).split())
+        state = error.sqlstate or "08"  # without one the connection was lost
+        kind = LabError if state.startswith(_SERVERS_FAULT) else InputError
+        raise kind(f"{what}: PostgreSQL {version} says: {said}") from error
 
 
-def _said(found: Sequence[Stated], rows: SampledRows, version: PgVersion) -> str:
+def _changes(stated: Stated, rows: SampledRows) -> str:
+    if not rows.changes(stated):
+        return "no update changes what it reads"
+    return f"{_percent(stated.changed_frac)} of the updates of what it reads change it"
+
+
+def _said(
+    found: Sequence[Stated], left: Sequence[str], rows: SampledRows, version: PgVersion
+) -> str:
     whole = "all rows" if rows.taken == rows.table.rows else f"{rows.taken:,} rows"
     turns = {0: "", 1: " and an update of each", 2: " and two updates of each"}
     more = turns.get(rows.rounds, f" and {rows.rounds} updates of each")
-    return f"evaluated by PostgreSQL {version} for {whole}{more}: " + "; ".join(
-        map(_figures, found)
-    )
+    figures = [_figures(stated, rows) for stated in found]
+    return f"evaluated by PostgreSQL {version} for {whole}{more}: " + "; ".join([*figures, *left])
 
 
-def _figures(stated: Stated) -> str:
-    changes = f"{_percent(stated.changed_frac)} of the updates of what it reads change it"
+def _figures(stated: Stated, rows: SampledRows) -> str:
+    changes = _changes(stated, rows)
     if stated.true_frac is not None:
         return f"{stated.expression!r} is true for {_percent(stated.true_frac)} of them, {changes}"
     parts = [stated.type]

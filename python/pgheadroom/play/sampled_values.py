@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from pgheadroom import quoting
 from pgheadroom.errors import InputError
-from pgheadroom.play.load import create_table
+from pgheadroom.play.load import create_index, create_table
 from pgheadroom.play.values import MILLION, changed, row_values
 from pgheadroom.profile import Change, IndexProfile, TableProfile
-from pgheadroom.profile.column_types import FORMS, base_of, width_range
+from pgheadroom.profile.column_types import FORMS, base_of, payload_bytes, width_range
 from pgheadroom.profile.spelling import type_name
 from pgheadroom.profile.stating import UNIQUE_TYPES
 from pgheadroom.profile.tables import STRING_BYTES_MAX, Stated, Width
@@ -32,6 +32,14 @@ SAMPLE_ROWS_MAX = 100_000
 ROUNDS_MAX = 10
 """Updates of each row that are tried; arbitrary."""
 _SHORT_HEADER_MAX = 127  # stored bytes of a value with a header of one byte
+_PROBED_ROWS = 200  # enough to see how large values are; arbitrary
+_BYTES_MAX = 1 << 30  # of values that are made; arbitrary
+_ENTRY_BYTES_MAX = 2704 - 8  # `BTMaxItemSize`, less an entry's header (nbtree.h)
+_COMPRESSED_FROM_BYTES = 508  # `TOAST_INDEX_TARGET`, src/include/access/heaptoast.h
+_FILLER_BYTES = 1600  # so that a row with such a value is toasted: more than 2,032 bytes together
+_ROW_BYTES = 24 + 8  # header of a row, and of its filler
+_SIZED_ROWS = 2000  # enough for a mean; arbitrary
+_EQUAL_IMAGE = 4  # `BTEQUALIMAGE_PROC`, src/include/access/nbtree.h
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,27 +77,32 @@ class SampledRows:
         self._schema = schema
         self._updates = updates
         self._name = quoting.identifier(table.name)
+        self._row_type = f"public.{self._name}"  # a type of that name may be the server's own
         self._columns = [quoting.identifier(column.name) for column in table.columns]
         every = max(math.ceil(table.rows / SAMPLE_ROWS_MAX), 1)
         self.taken = math.ceil(table.rows / every)
         self._evaluated = 0
+        self._made: set[str] = set()
         self._run(create_table(table))
         self._run(f"CREATE SCHEMA {schema}")
         for turn in range(rounds + 1):
-            self._run(f"CREATE TABLE {self._round(turn)} (number int8, data {self._name})")
+            self._run(f"CREATE TABLE {self._round(turn)} (number int8, data {self._row_type})")
+        # One out of each so many, but not each so manieth: keys' digits come in turns.
+        number = f"least(g.i + mod({_hashed('row', 'g.i')}, {every}), {table.rows}::int8)"
         self._run(
             f"INSERT INTO {self._round(0)} "
-            f"SELECT s.i, ROW({row_values(table, 's.i')})::{self._name} FROM "
-            f" generate_series(1::int8, {table.rows}::int8, {every}::int8) AS s(i)"
+            f"SELECT s.i, ROW({row_values(table, 's.i')})::{self._row_type} "
+            f"FROM (SELECT {number} AS i FROM generate_series(1::int8, {table.rows}::int8, "
+            f"{every}::int8) AS g(i)) AS s"
         )
         for turn in range(1, rounds + 1):
             values = ", ".join(self._after(column, turn) for column in range(len(self._columns)))
             self._run(
-                f"INSERT INTO {self._round(turn)} SELECT r.number, ROW({values})::{self._name} "
+                f"INSERT INTO {self._round(turn)} SELECT r.number, ROW({values})::{self._row_type} "
                 f"FROM {self._round(turn - 1)} r"
             )
 
-    def evaluated(self, stated: Stated, index: IndexProfile) -> Stated | None:
+    def evaluated(self, stated: Stated, index: IndexProfile) -> Stated | str:
         """
         What is found of an expression, or of a predicate.
 
@@ -98,33 +111,34 @@ class SampledRows:
             index: Its index.
 
         Returns:
-            None where a profile cannot state it: a unique index over values of a type of which it
-            has no unique ones.
+            Why not, where a profile has no values like these.
 
         Raises:
-            InputError: Its index is unique, and loaded rows have the same value.
+            InputError: Its index is unique, and loaded rows have the same value; values are too
+                long for an entry, or too many to make.
+            psycopg.Error: The server does not take the index, or cannot evaluate it.
         """
+        if index.name not in self._made:
+            self._made.add(index.name)
+            self._run(create_index(self.table, index))  # of an empty table: only what it may be
         values = f"{self._schema}.values_{self._evaluated}"
         self._evaluated += 1
         is_predicate = stated.true_frac is not None
-        text = f"({stated.expression})"
-        tested = text if is_predicate else f"{text} IS NOT NULL"
-        # An index over a constant has a predicate of any type, which has to be immutable.
-        self._run(f"CREATE INDEX ON {self._name} ((1)) WHERE {tested}")
-        value = f"COALESCE({text}, false)" if is_predicate else text
+        value = f"({stated.expression})"
+        if is_predicate:
+            value = f"COALESCE({value}, false)"
         row = f"(SELECT (r.data).*) AS {self._name}"
         queries = [
             f"SELECT {turn} AS turn, r.number, v.value FROM {self._round(turn)} r "
             f"CROSS JOIN LATERAL (SELECT {value} AS value FROM {row}) v"
             for turn in range(self.rounds + 1)
         ]
+        self._check_size(queries[0])
         self._run(f"CREATE TABLE {values} AS {queries[0]} WITH NO DATA")
         spelled, has_storage = self._row(
             "SELECT format_type(atttypid, atttypmod), attlen = -1 AND attstorage <> 'p' "
             f"FROM pg_attribute WHERE attrelid = '{values}'::regclass AND attname = 'value'"
         )
-        if has_storage:  # so that a value's stored bytes are its own
-            self._run(f"ALTER TABLE {values} ALTER value SET STORAGE EXTERNAL")
         for query in queries:
             self._run(f"INSERT INTO {values} {query}")
         changed_frac = self._changed_frac(values, stated)
@@ -136,8 +150,31 @@ class SampledRows:
                 changed_frac=changed_frac,
                 assumed=False,
             )
-        found = self._values(values, str(spelled), stated, index)
-        return None if found is None else replace(found, changed_frac=changed_frac)
+        stored = self._stored(values)
+        if has_storage and stored is not None and stored.most > _COMPRESSED_FROM_BYTES:
+            stored = self._stored(self._as_in_an_index(values, str(spelled)))
+        found = self._values((values, str(spelled), stored), stated, index)
+        return found if isinstance(found, str) else replace(found, changed_frac=changed_frac)
+
+    def _check_size(self, query: str) -> None:
+        """What would fill the disk is told before it is made."""
+        largest, mean = self._row(
+            f"SELECT coalesce(max(b), 0), coalesce(avg(b), 0) FROM (SELECT pg_column_size(value) "
+            f"AS b FROM ({query} LIMIT {_PROBED_ROWS}) AS t) AS t"
+        )
+        size_bytes = float(mean) * self.taken * (self.rounds + 1)
+        if size_bytes > _BYTES_MAX:
+            raise InputError(
+                f"its values are up to {largest:,} bytes long, {size_bytes / 2**30:.0f} GB for "
+                f"{self.taken:,} rows and their updates: expected at most {_BYTES_MAX >> 30} GB "
+                f"to evaluate; state what its values are (docs/profile.md)"
+            )
+
+    def changes(self, stated: Stated) -> bool:
+        """Whether an update sets a column that the expression reads."""
+        return any(
+            change.column in stated.columns for update in self._updates for change in update.sets
+        )
 
     def _round(self, turn: int) -> str:
         return f"{self._schema}.round_{turn}"
@@ -192,14 +229,23 @@ class SampledRows:
         return round(altered / touched, 6) if touched else 1.0
 
     def _values(
-        self, values: str, spelled: str, stated: Stated, index: IndexProfile
-    ) -> Stated | None:
+        self, of: tuple[str, str, _Stored | None], stated: Stated, index: IndexProfile
+    ) -> Stated | str:
+        values, spelled, stored = of
+        if index.method == "btree" and stored is not None and stored.most > _ENTRY_BYTES_MAX:
+            raise InputError(
+                f"found values of {stored.most:,} bytes, expected at most {_ENTRY_BYTES_MAX:,}, "
+                "which an entry of a B-tree takes"
+            )
         known = _known_type(spelled)
-        canonical = known or "text"
-        if index.method == "btree" and not FORMS[base_of(canonical)].btree:
-            canonical = "text"
+        canonical = known if known is not None and _is_as_stored(known, stored) else "text"
+        if index.method == "btree" and canonical == "text":
+            if not self._has_equal_images(stated, index):
+                canonical = "jsonb"  # as wide as may be, and equal ones have an entry each
+            if not _is_as_stored(canonical, stored):
+                return f"{stated.expression!r} is {spelled} of sizes that profiles do not have"
         if index.unique and base_of(canonical) not in UNIQUE_TYPES:
-            return None
+            return f"{stated.expression!r} is {spelled}, of which profiles have no unique values"
         if index.unique and len(index.columns) + len(index.expressions) == 1 and not index.where:
             self._check_unique(values)
         counted, nulls, distinct, once = map(
@@ -218,11 +264,36 @@ class SampledRows:
         return replace(
             stated,
             type=canonical,
-            width=self._width(values, canonical, as_text=known != canonical),
+            width=_width(canonical, stored),
             ndistinct=distinct_in_all(present, distinct, once, of=round(every)),
             null_frac=round(nulls / counted, 6) if counted else 0.0,
             assumed=False,
         )
+
+    def _has_equal_images(self, stated: Stated, index: IndexProfile) -> bool:
+        """Whether equal values of the B-tree share an entry, as those of `text` do."""
+        place = len(index.columns) + index.expressions.index(stated.expression)
+        relation = quoting.literal(f"public.{quoting.identifier(index.name)}")
+        (found,) = self._row(
+            f"SELECT count(*) FROM pg_index i JOIN pg_opclass c ON c.oid = i.indclass[{place}] "
+            "JOIN pg_amproc p ON p.amprocfamily = c.opcfamily AND p.amproclefttype = c.opcintype "
+            f"WHERE p.amprocnum = {_EQUAL_IMAGE} AND i.indexrelid = {relation}::regclass"
+        )
+        return bool(found)
+
+    def _as_in_an_index(self, values: str, spelled: str) -> str:
+        """Some of the values in a table that compresses them from the length that an index does."""
+        sized = f"{values}_sized"
+        self._run(f"CREATE TABLE {sized} (filler text, value {spelled})")
+        self._run(f"ALTER TABLE {sized} ALTER filler SET STORAGE PLAIN")
+        self._run(f"ALTER TABLE {sized} ALTER value SET STORAGE MAIN")
+        target = _ROW_BYTES + _FILLER_BYTES + _COMPRESSED_FROM_BYTES
+        self._run(f"ALTER TABLE {sized} SET (toast_tuple_target = {target})")
+        self._run(
+            f"INSERT INTO {sized} SELECT repeat('x', {_FILLER_BYTES}), value FROM {values} "
+            f"WHERE value IS NOT NULL ORDER BY {_hashed('size', 'number')} LIMIT {_SIZED_ROWS}"
+        )
+        return sized
 
     def _check_unique(self, values: str) -> None:
         """What no server would load is not foreseen either."""
@@ -231,31 +302,56 @@ class SampledRows:
         )
         if distinct < counted:
             raise InputError(
-                f"of {counted:,} loaded rows {distinct:,} have values of their own, expected all: "
+                f"{counted:,} loaded rows have {distinct:,} different values, expected as many: "
                 "the index is unique"
             )
 
-    def _width(self, values: str, canonical: str, *, as_text: bool) -> Width | None:
-        """Payload bytes, uniform with the same mean and deviation as far as there are such."""
-        if not FORMS[base_of(canonical)].width:
-            return None
+    def _stored(self, values: str) -> _Stored | None:
+        """Bytes of the values without their header, whatever their type; None without any."""
         stored = "pg_column_size(value)"
-        payload = (
-            "octet_length(CAST(value AS text))"
-            if as_text
-            else f"{stored} - CASE WHEN {stored} <= {_SHORT_HEADER_MAX} THEN 1 ELSE 4 END"
-        )
-        allowed = width_range(canonical, STRING_BYTES_MAX)
         least, most, mean, deviation = self._row(
-            f"SELECT min(b), max(b), avg(b), stddev_pop(b) FROM (SELECT {payload} AS b "
+            "SELECT min(b), max(b), avg(b), stddev_pop(b) FROM "
+            f"(SELECT {stored} - CASE WHEN {stored} <= {_SHORT_HEADER_MAX} THEN 1 ELSE 4 END AS b "
             f"FROM {values} WHERE value IS NOT NULL) AS t"
         )
         if least is None:
-            return Width(min_bytes=allowed[0], max_bytes=allowed[0])
-        low, high, middle = max(least, allowed[0]), min(most, allowed[1]), float(mean)
-        half = max(min(float(deviation) * math.sqrt(3), middle - low, high - middle), 0)
-        low, high = (min(max(round(middle + way * half), low), high) for way in (-1, 1))
-        return Width(min_bytes=low, max_bytes=high)
+            return None
+        return _Stored(
+            least=int(least), most=int(most), mean=float(mean), deviation=float(deviation)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stored:
+    """Bytes of values as an index has them: compressed where that is tried."""
+
+    least: int
+    most: int
+    mean: float
+    deviation: float
+
+
+def _is_as_stored(type_name: str, stored: _Stored | None) -> bool:
+    """Whether a profile's values of the type have the sizes that were found."""
+    form, fixed = FORMS[base_of(type_name)], payload_bytes(type_name)
+    if stored is None:
+        return True
+    if form.width:
+        return stored.least >= form.least_bytes
+    return fixed is None or (stored.least, stored.most) == (fixed, fixed)
+
+
+def _width(type_name: str, stored: _Stored | None) -> Width | None:
+    """Payload bytes, uniform with the same mean and deviation as far as there are such."""
+    if not FORMS[base_of(type_name)].width:
+        return None
+    allowed = width_range(type_name, STRING_BYTES_MAX)
+    if stored is None:
+        return Width(min_bytes=allowed[0], max_bytes=allowed[0])
+    low, high = max(stored.least, allowed[0]), min(stored.most, allowed[1])
+    half = max(min(stored.deviation * math.sqrt(3), stored.mean - low, high - stored.mean), 0)
+    low, high = (min(max(round(stored.mean + way * half), low), high) for way in (-1, 1))
+    return Width(min_bytes=low, max_bytes=high)
 
 
 def distinct_in_all(counted: int, distinct: int, once: int, *, of: int) -> int:
@@ -281,8 +377,12 @@ def distinct_in_all(counted: int, distinct: int, once: int, *, of: int) -> int:
 
 def _drawn(turn: int, what: str) -> str:
     """SQL of a draw from 1 to 1,000,000 that follows from the row, the round and its purpose."""
-    hashed = f"hashtextextended('{turn}:{what}', r.number)"
-    return f"(1 + mod({hashed} & {2**63 - 1}, {MILLION}))"
+    return f"(1 + mod({_hashed(f'{turn}:{what}', 'r.number')}, {MILLION}))"
+
+
+def _hashed(what: str, number: str) -> str:
+    """SQL of a whole number from 0 that follows from another one and its purpose."""
+    return f"(hashtextextended('{what}', {number}) & {2**63 - 1})"
 
 
 def _known_type(spelled: str) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pgheadroom.advise.foreseen import Point
 from pgheadroom.outcome import Value, as_interval
 from pgheadroom.plan.measured import MeasuredInterval
 from pgheadroom.plan.values import Forecast
@@ -99,15 +100,16 @@ def outcomes_of(case: Case) -> tuple[MeasureOutcome, ...]:
         )
     )
     made += _heap(case)
-    made.append(_wal(case, hot_before, None if hot is None else hot.interval))
+    made.append(_wal(case, hot_before, made[0]))
     return tuple(made)
 
 
-def _wal(case: Case, hot_before: Interval | None, hot_now: Interval | None) -> MeasureOutcome:
+def _wal(case: Case, hot_before: Interval | None, hot: MeasureOutcome) -> MeasureOutcome:
     """
     What updates wrote, where the log, or pg_stat_statements, says it both times.
 
-    Bytes follow from the HOT share. Where that is missed, its own verdict says so, once.
+    Bytes follow from the HOT share: of fewer HOT updates than foreseen more, of more fewer. Where
+    the share has failed so, its verdict alone says it.
     """
     after, by_log = case.forecast.after, bool(case.now.wal_by_log)
     before, now = case.forecast.measured.wal_bytes_per_update, case.now.wal_bytes_per_update
@@ -116,7 +118,7 @@ def _wal(case: Case, hot_before: Interval | None, hot_now: Interval | None) -> M
     note = forecast if isinstance(forecast, str) else ""
     if isinstance(forecast, Interval) and before is not None and now is not None:
         verdict, note = judge_wal(now, before, forecast, images=not by_log)
-        if verdict == "failed" and after is not None and not is_in_long_run(hot_now, after):
+        if verdict == "failed" and _explains(hot, after, is_more=now > forecast.mid):
             verdict, note = None, f"{_HOT_MISSED} ({note})"
     return MeasureOutcome(
         name="wal_bytes_per_update",
@@ -128,6 +130,16 @@ def _wal(case: Case, hot_before: Interval | None, hot_now: Interval | None) -> M
         verdict=verdict,
         note=note,
     )
+
+
+def _explains(hot: MeasureOutcome, after: Point | None, *, is_more: bool) -> bool:
+    """Whether a HOT share that has failed makes an update write more, or less, than foreseen."""
+    if after is None or hot.verdict != "failed":
+        return False
+    found, foreseen = as_interval(hot.now), as_interval(after.hot_frac)
+    if found is None or foreseen is None or is_in_long_run(found, after):
+        return False
+    return (found.mid < foreseen.mid) == is_more
 
 
 def _wal_forecast(case: Case, hot_before: Interval | None) -> Interval | str:
