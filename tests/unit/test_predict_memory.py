@@ -120,6 +120,12 @@ SHAPES = {
     "index on strings": own(
         100_000, [ID, string(20, 60)], [KEY, {"name": "t_s", "columns": ["s"]}], update("s")
     ),
+    "indexes on strings": own(
+        100_000,
+        [ID, string(1, 200)],
+        [KEY, *({"name": f"t_s{n}", "columns": ["s"]} for n in range(4))],
+        update("s"),
+    ),
     "three indexes": own(100_000, [ID, A, B], [KEY, ON_B, ON_BOTH], update("b"), 100_000),
     "index on what changes": own(50_000, [ID, B], [KEY, ON_B], update("b"), operations=300_000),
     "room": own(100_000, [ID, A], [KEY], update("a"), operations=200_000, fillfactor=50),

@@ -117,14 +117,14 @@ struct Backend {
     isolation: Isolation,
     snapshot: SnapshotData,
     global_vis: Cell<GlobalVis>,
-    /// The page of the last row that the running statement found.
+    /// The page of the last row that the running statement found, or that an open portal keeps.
     slot: Option<(ForkId, BlockNumber)>,
     /// The page of the last entry that an index scan of the running statement fetched, where a
     /// portal that stays open keeps it pinned.
     fetched: Option<(ForkId, BlockNumber)>,
     /// The snapshot of its cursor, while it is not the one that statements see by, with its xmin.
     cursor: Option<(SnapshotData, Option<Xid>)>,
-    /// The page of the row that the cursor stands on.
+    /// The page of the row that the cursor stands on, or of its scan's end where that is kept.
     cursor_slot: Option<(ForkId, BlockNumber)>,
     /// Other pages that it has pinned while another backend is active.
     pins: Vec<(ForkId, BlockNumber)>,

@@ -44,6 +44,7 @@ from pgheadroom.cli.variants import (
 )
 from pgheadroom.defaults import SEEDS_DEFAULT, WINDOWS_DEFAULT
 from pgheadroom.errors import InputError
+from pgheadroom.quoting import printable
 from pgheadroom.ranges import parse_ranges
 from pgheadroom.redaction import command_line
 
@@ -240,7 +241,11 @@ def read_or_evaluated(path: Path, server: str | None, *, evaluate: bool) -> Prof
         return read
     from pgheadroom.play.evaluating import evaluated
 
-    return evaluated(read, server=server)
+    def say(what: str) -> None:
+        sys.stderr.write(f"server: {printable(what)}\n")
+        sys.stderr.flush()
+
+    return evaluated(read, server=server, say=say)
 
 
 def _check_from(from_fillfactor: int | None, *, alone: bool, page: int | None) -> None:

@@ -17,8 +17,9 @@ from pgheadroom.errors import InputError, LabError
 from pgheadroom.play.load import create_extensions
 from pgheadroom.play.sampled_values import ROUNDS_MAX, SampledRows, Update
 from pgheadroom.profile import Profile, TableProfile
-from pgheadroom.profile.stating import with_stated
+from pgheadroom.profile.stating import EVALUATED, with_stated
 from pgheadroom.profile.tables import Stated
+from pgheadroom.progress import Say
 from pgheadroom.servers import Host, find_programs, is_connection
 from pgheadroom.types import PgVersion
 
@@ -32,7 +33,7 @@ _DATABASE = "expressions"
 _SERVERS_FAULT = ("08", "53", "57", "58", "XX")  # connection, resources, operator, system, internal
 
 
-def evaluated(profile: Profile, *, server: str | None = None) -> Profile:
+def evaluated(profile: Profile, *, server: str | None = None, say: Say | None = None) -> Profile:
     """
     A profile that states what a throw-away server makes of its indexes' expressions.
 
@@ -42,6 +43,7 @@ def evaluated(profile: Profile, *, server: str | None = None) -> Profile:
     Args:
         profile: The profile.
         server: Version, or a folder with server programs; it wins over the profile's version.
+        say: Called with what is being evaluated, for progress.
 
     Raises:
         InputError: The server does not take an expression, or cannot evaluate it for a row.
@@ -70,7 +72,7 @@ def evaluated(profile: Profile, *, server: str | None = None) -> Profile:
         with cluster.connect(_DATABASE, user=_ROLE) as connection:
             connection.execute(f"SET statement_timeout = '{TIMEOUT_S}s'".encode())
             for n in open_ones:
-                tables[n], said = _table(connection, profile, n, programs.version)
+                tables[n], said = _table(connection, profile, n, programs.version, say)
                 notes |= said
         cluster.stop("immediate")
     return replace(profile, tables=tuple(tables), assumed=notes)
@@ -81,7 +83,11 @@ def _unknown(table: TableProfile) -> Iterator[Stated]:
 
 
 def _table(
-    connection: psycopg.Connection[Any], profile: Profile, number: int, version: PgVersion
+    connection: psycopg.Connection[Any],
+    profile: Profile,
+    number: int,
+    version: PgVersion,
+    say: Say | None,
 ) -> tuple[TableProfile, Mapping[str, str]]:
     """A table with what was found, and what is to be said of it by the paths of its indexes."""
     table, path = profile.tables[number], f"table[{number}]"
@@ -98,6 +104,8 @@ def _table(
     for n, index in enumerate(table.indexes):
         place, found, left = f"{path}.indexes[{n}]", [], []
         for stated in (one for one in index.stated if one.assumed):
+            if say is not None:
+                say(f"evaluate {stated.expression} of {index.name}")
             with _said_of(version, f"{place}: {stated.expression!r}"):
                 values = rows.evaluated(stated, index)
             if isinstance(values, str):
@@ -171,7 +179,7 @@ def _said(
     turns = {0: "", 1: " and an update of each", 2: " and two updates of each"}
     more = turns.get(rows.rounds, f" and {rows.rounds} updates of each")
     figures = [_figures(stated, rows) for stated in found]
-    return f"evaluated by PostgreSQL {version} for {whole}{more}: " + "; ".join([*figures, *left])
+    return f"{EVALUATED}PostgreSQL {version} for {whole}{more}: " + "; ".join([*figures, *left])
 
 
 def _figures(stated: Stated, rows: SampledRows) -> str:

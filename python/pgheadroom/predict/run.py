@@ -33,6 +33,7 @@ from pgheadroom.predict.values import PredictedCell, Prediction, Rewritten, answ
 from pgheadroom.predict.variants import Difference, IndexChange, difference
 from pgheadroom.predict.version import minor_version
 from pgheadroom.profile import Profile
+from pgheadroom.profile.stating import EVALUATED
 from pgheadroom.profile.unpriced import left_out, said_left_out, said_unpriced, unpriced_of
 from pgheadroom.progress import Progress
 from pgheadroom.types import Assumed, Taken
@@ -221,6 +222,8 @@ def approximated(profile: Profile, found: Sequence[Simulation], seeds: int) -> A
         f"{name} of {table.name}" for table in profile.tables for name in left_out(table)
     )
     lines += [said for said in (unpriced, unplayed) if said]
+    evaluated = (said for said in profile.assumed.values() if isinstance(said, str))
+    lines += [said for said in evaluated if said.startswith(EVALUATED)]
     if lines:
         assumed["twin.approximations"] = tuple(lines)
     models = list(dict.fromkeys(line for item in found for line in item.model))

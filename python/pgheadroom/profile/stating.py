@@ -29,6 +29,8 @@ from pgheadroom.profile.tables import (
 _MANY = 2**60
 UNIQUE_TYPES = frozenset({"int8", "text", "varchar", "uuid", "numeric"})
 """Of what a unique index over stated values may be."""
+EVALUATED = "evaluated by "
+"""How what a server found begins, under `assumed`."""
 ASSUMED_BYTES = 16
 """Of a value of which nothing is known: digits; runs go from 4 of them to 40."""
 

@@ -1,4 +1,4 @@
-//! How a page keeps its entries: 8 bytes each beside the key, so that an insertion moves few.
+//! How a page keeps its entries: 8 bytes each beside the key where they are of one size.
 //!
 //! ```text
 //! | block 4 | offset number 2 | dead 1 bit, number of the rest 15 bits |

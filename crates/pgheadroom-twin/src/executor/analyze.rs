@@ -42,8 +42,11 @@ impl Database {
             let page = &table.heap.pages()[block.0 as usize];
             for offset in page.offsets() {
                 if let Some(plain) = page.plain(offset) {
+                    if plain.xmin < committed_before {
+                        live += 1;
+                        continue;
+                    }
                     match procs.outcome(plain.xmin) {
-                        _ if plain.xmin < committed_before => live += 1,
                         Outcome::Committed => live += 1,
                         Outcome::Aborted => dead += 1,
                         Outcome::InProgress => {}

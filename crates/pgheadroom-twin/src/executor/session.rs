@@ -90,7 +90,7 @@ impl Database {
 
     /// The active session's statement is over: its row's page is not pinned any more, and a read
     /// committed transaction has no snapshot until the next one, unless a portal stays open that
-    /// keeps it, as after a prepared SELECT.
+    /// keeps it, as after a prepared SELECT (from 19 on the page too).
     pub fn close_statement(&mut self, keeps_portal: bool) {
         self.procs.end_statement(keeps_portal);
     }
