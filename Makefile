@@ -93,10 +93,10 @@ types: $(TEST_CORE) ## mypy strict, and the stub of the core against the core
 # One profile for the core that tests run on, for tests and for clippy, so that each crate is
 # compiled once; what mutants depend on is of it too. Of the mutants three show that the way works.
 # Properties draw the same examples in every run, so that a failure is one that comes again; other
-# ones by `make rust SEED=2`. MAKEFLAGS names files that only calls of make inherit.
+# ones by `make rust SEED=2`. Both flags name files that only calls of make inherit.
 rust: export PROPTEST_RNG_SEED = $(or $(SEED),1)
 rust: $(TEST_CORE) ## Tests of the core; SEED=1
-	env --unset=MAKEFLAGS cargo test --profile checked --locked --quiet --workspace
+	env --unset=MAKEFLAGS --unset=MFLAGS cargo test --profile checked --locked --quiet --workspace
 	$(BIN)/python tools/mutants.py run prune-below-tenth split-in-the-middle update-ignores-fillfactor
 
 mutants: $(TEST_CORE) ## Break each rule of the twin in turn: its scenarios have to fail (an hour; resumes)
