@@ -35,7 +35,8 @@ def test_a_portal_keeps_its_page_from_19_on(programs: ServerPrograms) -> None:
     """The last page of an index scan, until the session's next statement; nothing before 19."""
     with Host(programs) as host:
         cluster = host.cluster("main")
-        cluster.start({"autovacuum": "off", "fsync": "off"})
+        # Whoever writes a page has it pinned for a moment.
+        cluster.start({"autovacuum": "off", "fsync": "off", "bgwriter_lru_maxpages": "0"})
         with cluster.connect() as monitor, cluster.connect() as connection:
             if not monitor.execute(
                 "SELECT 1 FROM pg_available_extensions WHERE name = 'pg_buffercache'"
@@ -45,6 +46,7 @@ def test_a_portal_keeps_its_page_from_19_on(programs: ServerPrograms) -> None:
             monitor.execute("CREATE TABLE t (id int PRIMARY KEY, n int, v int)")
             monitor.execute("INSERT INTO t SELECT i, 0, 0 FROM generate_series(1, 200) i")
             monitor.execute("VACUUM ANALYZE t")
+            monitor.execute("CHECKPOINT")
             connection.prepare_threshold = 0
             for scan, settings in SCANS.items():
                 for name, value in settings.items():

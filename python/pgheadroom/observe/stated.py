@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pgheadroom import _core
-from pgheadroom.observe.widths import canonical_type
 from pgheadroom.profile.column_types import FORMS, base_of
+from pgheadroom.profile.spelling import canonical_type
 from pgheadroom.profile.tables import ColumnProfile, IndexProfile, Stated, Width
 from pgheadroom.sources.recording import AnswerRow
 

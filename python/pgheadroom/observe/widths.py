@@ -7,12 +7,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from pgheadroom.profile.column_types import EXTENSIONS
-from pgheadroom.profile.spelling import type_name
+from pgheadroom.profile.column_types import EXTENSIONS, SHORT_HEADER_MAX
+from pgheadroom.profile.spelling import canonical_type
 from pgheadroom.profile.tables import Width
 from pgheadroom.sources.recording import AnswerRow
 
-_SHORT_HEADER_MAX = 127  # stored bytes of a value with a header of one byte
 WIDTH_MAX = 1024**2
 
 
@@ -34,19 +33,11 @@ def catalog_type(row: AnswerRow) -> str | None:
     return name if name in EXTENSIONS else None
 
 
-def canonical_type(spelled: str) -> str | None:
-    """The type if a profile may have it."""
-    try:
-        return type_name(spelled)
-    except ValueError:
-        return None
-
-
 def string_width(width: ColumnWidth) -> Width:
     """Payload bytes, uniform with the same mean and deviation as far as it does not end at 0."""
 
     def payload(stored: float) -> float:
-        return max(stored - (1 if stored <= _SHORT_HEADER_MAX else 4), 0.0)
+        return max(stored - (1 if stored <= SHORT_HEADER_MAX else 4), 0.0)
 
     mean = min(payload(width.mean_bytes), WIDTH_MAX)
     half = min(width.deviation_bytes * math.sqrt(3), mean, WIDTH_MAX - mean)

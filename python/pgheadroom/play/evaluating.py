@@ -17,6 +17,7 @@ from pgheadroom.errors import InputError, LabError
 from pgheadroom.play.load import create_extensions
 from pgheadroom.play.sampled_values import ROUNDS_MAX, SampledRows, Update
 from pgheadroom.profile import Profile, TableProfile
+from pgheadroom.profile.spelling import canonical_type
 from pgheadroom.profile.stating import EVALUATED, with_stated
 from pgheadroom.profile.tables import Stated
 from pgheadroom.progress import Say
@@ -186,7 +187,9 @@ def _figures(stated: Stated, rows: SampledRows) -> str:
     changes = _changes(stated, rows)
     if stated.true_frac is not None:
         return f"{stated.expression!r} is true for {_percent(stated.true_frac)} of them, {changes}"
-    parts = [stated.type]
+    found = rows.types[stated.expression]
+    is_stand_in = canonical_type(found) != stated.type
+    parts = [f"{found} (stated as {stated.type})" if is_stand_in else stated.type]
     if stated.width is not None:
         low, high = stated.width.min_bytes, stated.width.max_bytes
         parts.append(f"{low} bytes" if low == high else f"{low} to {high} bytes")

@@ -19,8 +19,14 @@ from pgheadroom.errors import InputError
 from pgheadroom.play.load import create_index, create_table
 from pgheadroom.play.values import MILLION, changed, row_values
 from pgheadroom.profile import Change, IndexProfile, TableProfile
-from pgheadroom.profile.column_types import FORMS, base_of, payload_bytes, width_range
-from pgheadroom.profile.spelling import type_name
+from pgheadroom.profile.column_types import (
+    FORMS,
+    SHORT_HEADER_MAX,
+    base_of,
+    payload_bytes,
+    width_range,
+)
+from pgheadroom.profile.spelling import canonical_type
 from pgheadroom.profile.stating import UNIQUE_TYPES
 from pgheadroom.profile.tables import STRING_BYTES_MAX, Stated, Width
 
@@ -31,7 +37,6 @@ SAMPLE_ROWS_MAX = 100_000
 """Rows that expressions are evaluated for; arbitrary: a second or less for most."""
 ROUNDS_MAX = 10
 """Updates of each row that are tried; arbitrary."""
-_SHORT_HEADER_MAX = 127  # stored bytes of a value with a header of one byte
 _PROBED_ROWS = 200  # enough to see how large values are; arbitrary
 _BYTES_MAX = 1 << 30  # of values that are made; arbitrary
 _ENTRY_BYTES_MAX = 2704 - 8  # `BTMaxItemSize`, less an entry's header (nbtree.h)
@@ -73,6 +78,8 @@ class SampledRows:
     ) -> None:
         self.table = table
         self.rounds = rounds
+        self.types: dict[str, str] = {}
+        """What the server calls the types of expressions that were evaluated."""
         self._connection = connection
         self._schema = schema
         self._updates = updates
@@ -139,6 +146,7 @@ class SampledRows:
             "SELECT format_type(atttypid, atttypmod), attlen = -1 AND attstorage <> 'p' "
             f"FROM pg_attribute WHERE attrelid = '{values}'::regclass AND attname = 'value'"
         )
+        self.types[stated.expression] = str(spelled)
         for query in queries:
             self._run(f"INSERT INTO {values} {query}")
         changed_frac = self._changed_frac(values, stated)
@@ -237,7 +245,7 @@ class SampledRows:
                 f"found values of {stored.most:,} bytes, expected at most {_ENTRY_BYTES_MAX:,}, "
                 "which an entry of a B-tree takes"
             )
-        known = _known_type(spelled)
+        known = canonical_type(spelled)
         canonical = known if known is not None and _is_as_stored(known, stored) else "text"
         if index.method == "btree" and canonical == "text":
             if not self._has_equal_images(stated, index):
@@ -311,7 +319,7 @@ class SampledRows:
         stored = "pg_column_size(value)"
         least, most, mean, deviation = self._row(
             "SELECT min(b), max(b), avg(b), stddev_pop(b) FROM "
-            f"(SELECT {stored} - CASE WHEN {stored} <= {_SHORT_HEADER_MAX} THEN 1 ELSE 4 END AS b "
+            f"(SELECT {stored} - CASE WHEN {stored} <= {SHORT_HEADER_MAX} THEN 1 ELSE 4 END AS b "
             f"FROM {values} WHERE value IS NOT NULL) AS t"
         )
         if least is None:
@@ -383,11 +391,3 @@ def _drawn(turn: int, what: str) -> str:
 def _hashed(what: str, number: str) -> str:
     """SQL of a whole number from 0 that follows from another one and its purpose."""
     return f"(hashtextextended('{what}', {number}) & {2**63 - 1})"
-
-
-def _known_type(spelled: str) -> str | None:
-    """A type's name in profiles, if they have it."""
-    try:
-        return type_name(spelled)
-    except ValueError:
-        return None

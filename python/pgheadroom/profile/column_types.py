@@ -14,6 +14,8 @@ from enum import StrEnum
 
 UNKNOWN_WIDTH_BYTES = 32
 """What PostgreSQL's planner assumes of a type (`get_typavgwidth`, lsyscache.c)."""
+SHORT_HEADER_MAX = 127
+"""Stored bytes of a value with a header of one byte (`VARATT_SHORT_MAX`, varatt.h)."""
 _ARRAY_BYTES = 20  # dimensions, offset, element type, length, lower bound
 _TSVECTOR_WORD_MAX = 2046  # `MAXSTRLEN`, src/include/tsearch/ts_type.h
 _LTREE_WORD_MIN = 1

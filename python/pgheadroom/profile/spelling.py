@@ -96,3 +96,11 @@ Word = Annotated[str, Stored(str | bool | int | float, _word), Expected("a strin
 """A setting; numbers and booleans are taken as text."""
 
 Words = Annotated[Mapping[str, Word], Expected("a table of strings")]
+
+
+def canonical_type(spelled: str) -> str | None:
+    """The type if a profile may have it."""
+    try:
+        return type_name(spelled)
+    except ValueError:
+        return None
