@@ -163,6 +163,25 @@ def test_a_hole_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert stats["gaps"][0]["to_lsn"] in shown
 
 
+def test_a_range_in_a_hole_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What was asked for and is not there is said, at either end of the range."""
+    _of_three_segments(tmp_path)
+    (tmp_path / f"{1:08X}{0:08X}{8:08X}").unlink()
+    for options, gap in {
+        ("--from", "0/880000"): ("0/880000", None),
+        ("--to", "0/880000"): (None, "0/880000"),
+        ("--from", "0/880000", "--to", "0/890000"): ("0/880000", "0/890000"),
+        ("--from", "0/600000", "--to", "0/720000"): ("0/600000", None),
+    }.items():
+        assert run(["wal", "stats", str(tmp_path), *options, "-f", "json"]) == 3, options
+        said = capsys.readouterr()
+        (found,) = json.loads(said.out)["gaps"]
+        assert gap[0] in (None, found["from_lsn"])
+        assert gap[1] in (None, found["to_lsn"])
+        assert "--allow-gaps" in said.err
+    assert run(["wal", "stats", str(tmp_path), "--from", "0/910000", "--to", "1/0"]) == 0
+
+
 def _of_three_segments(folder: Path) -> list[bytes]:
     """Segments 7 to 9, each with records of a relation of its number."""
     wal = WalFile(7 * SEGMENT)

@@ -68,16 +68,17 @@ fn bounds(pieces: &[Piece], threads: usize) -> Vec<Bound> {
 /// cannot be read, which reading one after another then explains.
 ///
 /// # Arguments
-/// * `pieces` - those that overlap `range`, in order.
+/// * `pieces` - in order: the `overlapping` ones of `range`, and the one behind, if any.
 /// * `threads` - how many read, this one among them.
 pub(crate) fn side_by_side(
     pieces: &[Piece],
+    overlapping: usize,
     range: Range,
     wanted: &Wanted,
     threads: usize,
     stop: &AtomicBool,
 ) -> Option<Outcome> {
-    let bounds = bounds(pieces, threads);
+    let bounds = bounds(&pieces[..overlapping], threads);
     let parts = bounds.len();
     let front = Mutex::new(Front {
         parts,
@@ -94,8 +95,9 @@ pub(crate) fn side_by_side(
             let stop_at = bounds.get(at + 1).map_or(Lsn(u64::MAX), |(_, lsn)| *lsn);
             let first = &pieces[begin];
             let mut part = Part::new(first, tally_of(first, range, wanted, stop_at));
+            let begins = if at == 0 { range.from } else { from };
             let read = Range {
-                from: range.from.max(from),
+                from: range.from.max(begins),
                 ..range
             };
             let Ok(again) = part.read(&pieces[begin..], read, stop, chunk) else {
@@ -190,7 +192,14 @@ mod tests {
 
     fn joined(pieces: &[Piece], range: Range, threads: usize) -> Option<Outcome> {
         let stop = AtomicBool::new(false);
-        side_by_side(pieces, range, &Wanted::default(), threads, &stop)
+        side_by_side(
+            pieces,
+            pieces.len(),
+            range,
+            &Wanted::default(),
+            threads,
+            &stop,
+        )
     }
 
     /// However many read, and from and to wherever, the parts join, and have what one reader has.

@@ -70,6 +70,17 @@ pub enum WalError {
         /// What that has.
         expected: String,
     },
+    /// A segment comes again in a stream, where no name tells which of two it is.
+    #[error(
+        "{path} has the segment at {lsn} a second time, as segments of two timelines do: expected \
+         each once, in order; give the files or their folder, whose names tell them apart"
+    )]
+    Twice {
+        /// The stream.
+        path: String,
+        /// Where the segment begins.
+        lsn: Lsn,
+    },
     /// A history file that is not one.
     #[error("{path}, line {line}: {problem}; expected the lines that PostgreSQL writes there")]
     BadHistory {

@@ -12,7 +12,7 @@ use pgheadroom_layout::Lsn;
 
 use crate::error::WalError;
 use crate::history::{self, HISTORY_BYTES_MAX, History};
-use crate::piece::{Found, Packing, Piece, SegmentName};
+use crate::piece::{Found, Packing, Piece};
 
 /// Pieces in the order in which they are read.
 #[derive(Debug, Clone, Default)]
@@ -60,11 +60,14 @@ pub fn choose(paths: &[PathBuf], timeline: Option<u32>) -> Result<Chosen, WalErr
     for path in unwritten_yet {
         let like = pieces.first();
         match like.and_then(|like| Piece::by_name(&path, like)) {
-            Some(piece) if piece.has_pages() => pieces.push(piece),
+            Some(piece) if piece.has_pages() || is_followed(&piece, &pieces) => pieces.push(piece),
             _ => chosen.not_yet_written.push(path),
         }
     }
-    let Some(newest) = timeline.or_else(|| pieces.iter().map(|piece| piece.timeline).max()) else {
+    // A name alone makes no timeline.
+    let says = |piece: &&Piece| histories.contains_key(&piece.timeline) || piece.is_known();
+    let newest = || pieces.iter().filter(says).map(|piece| piece.timeline).max();
+    let Some(newest) = timeline.or_else(newest) else {
         return Err(nothing(paths, unwritten(&chosen.not_yet_written)));
     };
     alike(&pieces)?;
@@ -125,6 +128,14 @@ fn add_by_name(pieces: &mut Vec<Piece>, damaged: Vec<(PathBuf, WalError)>) -> Re
     Ok(())
 }
 
+/// Whether the log goes on behind a segment of which there is no other file: then something was
+/// written to it.
+fn is_followed(piece: &Piece, pieces: &[Piece]) -> bool {
+    let is_there = |other: &Piece| other.start == piece.start;
+    let is_behind = |other: &Piece| !other.is_damaged && other.start > piece.start;
+    !pieces.iter().any(is_there) && pieces.iter().any(is_behind)
+}
+
 /// Why no file is one to read.
 fn unwritten(files: &[PathBuf]) -> &'static str {
     if files.is_empty() {
@@ -134,10 +145,16 @@ fn unwritten(files: &[PathBuf]) -> &'static str {
     }
 }
 
-/// Of two files of one segment the newer timeline's, then the whole one rather than `.partial`.
-fn rank(piece: &Piece) -> (u32, bool, bool) {
+/// Of two files of one segment the one that is known to be it, then the newer timeline's, then the
+/// whole one rather than `.partial`.
+fn rank(piece: &Piece) -> (bool, u32, bool, bool) {
     let is_partial = piece.name.is_some_and(|name| name.is_partial);
-    (piece.timeline, !is_partial, piece.is_plain())
+    (
+        piece.is_known(),
+        piece.timeline,
+        !is_partial,
+        piece.is_plain(),
+    )
 }
 
 /// The timelines that lead to one.
@@ -205,7 +222,7 @@ fn list(
             if is_segments && !path.is_symlink() {
                 list(&path, files, histories)?;
             }
-        } else if SegmentName::parse(Packing::of_name(name).1).is_some() {
+        } else if Packing::of_name(name).1.is_some() {
             // A pipe would be waited for, which nobody may write to.
             if fs::metadata(&path).map_or(true, |found| found.is_file()) {
                 files.push(path);

@@ -108,7 +108,7 @@ impl Pages {
     /// that the file cuts off ends with zeros.
     ///
     /// # Errors
-    /// [`WalError::Unreadable`].
+    /// [`WalError::Unreadable`]; [`WalError::Twice`] in a stream.
     pub fn next_page(&mut self) -> Result<Option<PageRead<'_>>, WalError> {
         // In a stream the header of the page behind is looked at too.
         let wanted = match self.joined {
@@ -123,7 +123,7 @@ impl Pages {
         }
         let mut there = (self.read - self.at).min(PAGE_BYTES);
         if let Some(log) = self.joined {
-            there = self.place(log, there);
+            there = self.place(log, there)?;
         }
         let (lsn, at) = (self.next, self.at);
         let Some(next) = lsn.0.checked_add(PAGE_BYTES as u64) else {
@@ -140,26 +140,43 @@ impl Pages {
         Ok(bytes.first_chunk().map(|page| (lsn, page, there)))
     }
 
-    /// Finds where the page at hand lies, and how much of it is there before another one begins.
-    fn place(&mut self, log: (u16, u64), there: usize) -> usize {
-        if self.is_joining() {
-            return there;
+    /// Refuses the segment that was read last, if it comes once more: the newer timeline's begins
+    /// with a copy of what the older one's has. One that is kept for later is older.
+    fn refuse_again(&self, log: (u16, u64)) -> Result<(), WalError> {
+        let Some(last) = self.next.0.checked_sub(1) else {
+            return Ok(());
+        };
+        let last = Lsn(last / self.segment_bytes * self.segment_bytes);
+        match self.segment_at(self.at, log) {
+            Some(lsn) if lsn == last && last >= self.from => Err(WalError::Twice {
+                path: self.path.display().to_string(),
+                lsn,
+            }),
+            _ => Ok(()),
         }
+    }
+
+    /// Finds where the page at hand lies, and how much of it is there before another one begins.
+    fn place(&mut self, log: (u16, u64), there: usize) -> Result<usize, WalError> {
+        if self.is_joining() {
+            return Ok(there);
+        }
+        self.refuse_again(log)?;
         if let Some(lsn) = self.begin_at(self.at, log)
             && !self.is_contradicted()
         {
             self.next = lsn;
             if self.is_joining() {
-                return there;
+                return Ok(there);
             }
         }
         let magic = log.0.to_le_bytes();
         let bytes = &self.chunk.bytes()[self.at..self.read];
         let pairs = bytes.windows(2).take(there).enumerate().skip(1);
-        pairs
+        let begins = pairs
             .filter(|(_, pair)| *pair == magic)
-            .find(|(at, _)| self.begin_at(self.at + at, log).is_some())
-            .map_or(there, |(at, _)| at)
+            .find(|(at, _)| self.begin_at(self.at + at, log).is_some());
+        Ok(begins.map_or(there, |(at, _)| at))
     }
 
     /// Whether the page at hand is the expected one, and joins the one behind it.
@@ -187,11 +204,15 @@ impl Pages {
     }
 
     /// A later segment of this log that begins at a place in the chunk.
-    fn begin_at(&self, at: usize, (magic, system): (u16, u64)) -> Option<Lsn> {
+    fn begin_at(&self, at: usize, log: (u16, u64)) -> Option<Lsn> {
+        self.segment_at(at, log).filter(|lsn| *lsn > self.next)
+    }
+
+    /// A segment of this log that begins at a place in the chunk.
+    fn segment_at(&self, at: usize, (magic, system): (u16, u64)) -> Option<Lsn> {
         let bytes = self.chunk.bytes()[..self.read].get(at..at + LONG_HEADER_BYTES)?;
         let header = PageHeader::read(bytes);
         let is_first = header.magic == magic
-            && header.address > self.next
             && header.address.0.is_multiple_of(self.segment_bytes)
             && header.fits(magic, header.address, self.segment_bytes);
         let long = header.long(bytes).filter(|_| is_first)?;

@@ -16,7 +16,7 @@ use pgheadroom_layout::Lsn;
 use crate::chunk::Chunk;
 use crate::cut;
 use crate::error::{Broken, WalError};
-use crate::format::PAGE_BYTES;
+use crate::format::{PAGE_BYTES, PageHeader};
 use crate::outcome::{Gap, Outcome};
 use crate::pages::{Cut, Pages};
 use crate::piece::Piece;
@@ -28,6 +28,7 @@ use crate::tally::{Range, Tally};
 const TORN: &str = "the file does not unpack any further";
 const NO_ARCHIVE: &str = "the file does not unpack at all";
 const SHORT: &str = "the file ends within its segment";
+const NO_RECORD: &str = "a segment without a whole record";
 const MISSING: &str = "segments, or a part of one, are missing";
 
 /// Where the log cannot be read on.
@@ -43,6 +44,8 @@ struct Lost {
     is_tried: bool,
     /// The first page that came then.
     resumed: Option<Lsn>,
+    /// A segment that the log has reached since, by its first page.
+    reached: Option<Lsn>,
 }
 
 /// What one thread reads.
@@ -94,6 +97,9 @@ impl<S: Sink> Part<S> {
         stop: &AtomicBool,
         mut chunk: Chunk,
     ) -> Result<Chunk, WalError> {
+        if let Some(first) = pieces.first() {
+            self.begin(range, first.start);
+        }
         for piece in pieces {
             let shown = piece.path.display().to_string();
             let mut pages = Pages::of(piece, range.from.max(piece.start), chunk)?;
@@ -109,8 +115,18 @@ impl<S: Sink> Part<S> {
                 break;
             }
         }
+        if pieces.last().is_some_and(Piece::is_being_packed) {
+            self.end_open();
+        }
         self.finish(range);
         Ok(chunk)
+    }
+
+    /// Of what was asked for, the log may begin later.
+    pub(crate) fn begin(&mut self, range: Range, start: Lsn) {
+        if range.from > Lsn(0) && range.from < start {
+            self.lose(range.from, MISSING);
+        }
     }
 
     /// Reads the pages of one piece.
@@ -152,6 +168,11 @@ impl<S: Sink> Part<S> {
         }
         if let Some(lost) = &mut self.lost {
             lost.resumed.get_or_insert(lsn);
+            if lsn.0.is_multiple_of(self.segment_bytes)
+                && PageHeader::read(page).fits(self.magic, lsn, self.segment_bytes)
+            {
+                lost.reached = Some(lsn);
+            }
         }
         self.take(cut::Part { lsn, page, there });
         self.is_partial = there < PAGE_BYTES;
@@ -191,6 +212,13 @@ impl<S: Sink> Part<S> {
             }
             Some(lost) if lost.is_sure => {
                 let at = lost.resumed.unwrap_or(cut.at);
+                self.lose(at, why);
+            }
+            Some(Lost {
+                reached: Some(reached),
+                ..
+            }) => {
+                let at = *reached;
                 self.lose(at, why);
             }
             Some(lost) => lost.is_tried = false,
@@ -237,6 +265,7 @@ impl<S: Sink> Part<S> {
             is_sure: false,
             is_tried: false,
             resumed: None,
+            reached: None,
         }
     }
 
@@ -353,6 +382,10 @@ impl<S: Sink> Part<S> {
         }
         if self.lost.as_ref().is_some_and(|lost| lost.is_sure) {
             self.close(end);
+        } else if let Some(reached) = self.lost.as_ref().and_then(|lost| lost.reached) {
+            // What is broken there is where the log ends, not what was broken before.
+            self.close(reached);
+            self.lost = Some(self.lost_at(reached, None, NO_RECORD));
         } else if self.lost.is_none() && self.reader.is_within() {
             let from = self.reader.position().unwrap_or(end);
             self.lost = Some(self.lost_at(from, None, "a record that the input cuts off"));

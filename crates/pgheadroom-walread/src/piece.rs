@@ -16,6 +16,8 @@ use crate::format::{
     LONG_HEADER_BYTES, Major, PAGE_BYTES, PageHeader, SHORT_HEADER_BYTES, magic_in_words, u32_at,
 };
 
+const PARTIAL: &str = ".partial";
+
 /// What a segment's name says: `000000010000000A000000FE`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentName {
@@ -27,7 +29,7 @@ pub struct SegmentName {
     pub is_partial: bool,
 }
 
-/// How a file is packed, by its name's end.
+/// How a file is packed, by its name's end: before `.partial`, as `pg_receivewal` has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packing {
     /// Not at all.
@@ -46,7 +48,7 @@ impl SegmentName {
     /// Source: `XLogFileName`, src/include/access/xlog_internal.h.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
-        let (stem, is_partial) = match name.strip_suffix(".partial") {
+        let (stem, is_partial) = match name.strip_suffix(PARTIAL) {
             Some(stem) => (stem, true),
             None => (name, false),
         };
@@ -72,19 +74,24 @@ impl SegmentName {
 }
 
 impl Packing {
-    /// The packing that a name tells, and the name without it.
+    /// The packing that a file's name tells, and the segment, where it is a segment's.
     #[must_use]
-    pub fn of_name(name: &str) -> (Self, &str) {
+    pub fn of_name(name: &str) -> (Self, Option<SegmentName>) {
+        let received = name.strip_suffix(PARTIAL);
         for (end, packing) in [
             (".gz", Self::Gzip),
             (".lz4", Self::Lz4),
             (".zst", Self::Zstd),
         ] {
-            if let Some(stem) = name.strip_suffix(end) {
-                return (packing, stem);
+            if let Some(stem) = received.unwrap_or(name).strip_suffix(end) {
+                let segment = SegmentName::parse(stem).map(|segment| SegmentName {
+                    is_partial: segment.is_partial || received.is_some(),
+                    ..segment
+                });
+                return (packing, segment);
             }
         }
-        (Self::Plain, name)
+        (Self::Plain, SegmentName::parse(name))
     }
 }
 
@@ -134,8 +141,7 @@ impl Piece {
             .file_name()
             .and_then(|name| name.to_str())
             .unwrap_or_default();
-        let (packing, stem) = Packing::of_name(file_name);
-        let name = SegmentName::parse(stem);
+        let (packing, name) = Packing::of_name(file_name);
         let mut head = Vec::with_capacity(LONG_HEADER_BYTES);
         open(path, packing)
             .and_then(|bytes| bytes.take(LONG_HEADER_BYTES as u64).read_to_end(&mut head))
@@ -216,8 +222,8 @@ impl Piece {
     /// page does; None where the name cannot be one of that log's.
     #[must_use]
     pub fn by_name(path: &Path, like: &Self) -> Option<Self> {
-        let (packing, stem) = Packing::of_name(path.file_name()?.to_str()?);
-        let name = SegmentName::parse(stem)?;
+        let (packing, segment) = Packing::of_name(path.file_name()?.to_str()?);
+        let name = segment?;
         Some(Self {
             path: path.to_owned(),
             name: Some(name),
@@ -269,6 +275,18 @@ impl Piece {
                 found: "it is empty".to_owned(),
             }),
         }
+    }
+
+    /// Whether its first page, or one behind it, says that it is what it is.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        !self.is_damaged || self.has_pages()
+    }
+
+    /// Whether it was still being packed: its end is where the log's was then.
+    #[must_use]
+    pub fn is_being_packed(&self) -> bool {
+        !self.is_plain() && self.name.is_some_and(|name| name.is_partial)
     }
 
     /// Where the segment ends that it is; a file of another name may go on.

@@ -37,28 +37,24 @@ pub fn run(
     threads: usize,
     stop: &AtomicBool,
 ) -> Result<Outcome, WalError> {
-    let read: Vec<Piece> = pieces
-        .iter()
-        .filter(|piece| overlaps(piece, range))
-        .cloned()
-        .collect();
+    let read = Reach::of(pieces, range);
     // What a record's time is, and a transaction's sum, is known from what comes before it.
     let is_in_parts = range.times.is_none() && !wanted.transactions;
     if is_in_parts
-        && threads.min(read.len()) > 1
-        && let Some(outcome) = side_by_side(&read, range, wanted, threads, stop)
+        && threads.min(read.overlapping) > 1
+        && let Some(outcome) =
+            side_by_side(read.pieces, read.overlapping, range, wanted, threads, stop)
     {
         return Ok(outcome);
     }
-    let first = read.first().or(pieces.first());
-    let Some(first) = first else {
+    let Some(first) = read.begins(range) else {
         return Err(WalError::Nothing {
             what: "the input".to_owned(),
             problem: "there is no file".to_owned(),
         });
     };
     let mut part = Part::new(first, tally_of(first, range, wanted, Lsn(u64::MAX)));
-    part.read(&read, range, stop, Chunk::new())?;
+    part.read(read.pieces, range, stop, Chunk::new())?;
     Ok(part.outcome())
 }
 
@@ -76,16 +72,12 @@ pub fn run_sink<S: Sink>(
     sink: S,
     stop: &AtomicBool,
 ) -> Result<S, WalError> {
-    let read: Vec<Piece> = pieces
-        .iter()
-        .filter(|piece| overlaps(piece, range))
-        .cloned()
-        .collect();
-    let Some(first) = read.first() else {
+    let read = Reach::of(pieces, range);
+    let Some(first) = read.begins(range) else {
         return Ok(sink);
     };
     let mut part = Part::new(first, sink);
-    part.read(&read, range, stop, Chunk::new())?;
+    part.read(read.pieces, range, stop, Chunk::new())?;
     Ok(part.into_sink().0)
 }
 
@@ -140,6 +132,7 @@ pub fn run_stream(
     let mut part = Part::new(&piece, tally_of(&piece, range, wanted, Lsn(u64::MAX)));
     let whole: Box<dyn Read + Send> = Box::new(std::io::Cursor::new(head).chain(bytes));
     let mut pages = Pages::of_bytes(&piece, piece.start, whole, Chunk::new());
+    part.begin(range, piece.start);
     part.read_pages(&mut pages, shown, stop)?;
     if open_end {
         part.end_open();
@@ -148,6 +141,31 @@ pub fn run_stream(
     Ok((piece, part.outcome()))
 }
 
-fn overlaps(piece: &Piece, range: Range) -> bool {
-    piece.start < range.to && (piece.is_stream() || piece.end() > range.from)
+/// Which pieces are read for a range.
+struct Reach<'a> {
+    /// Those that overlap it, and the one behind, which says whether the log goes on.
+    pieces: &'a [Piece],
+    overlapping: usize,
+    before: Option<&'a Piece>,
+}
+
+impl<'a> Reach<'a> {
+    fn of(pieces: &'a [Piece], range: Range) -> Self {
+        let behind = pieces.partition_point(|piece| piece.start < range.to);
+        let overlaps = |piece: &Piece| piece.is_stream() || piece.end() > range.from;
+        let first = pieces[..behind].iter().position(overlaps);
+        let first = first.unwrap_or(behind);
+        Self {
+            pieces: &pieces[first..pieces.len().min(behind + 1)],
+            overlapping: behind - first,
+            before: first.checked_sub(1).map(|before| &pieces[before]),
+        }
+    }
+
+    /// The file in which the log of the range begins, or behind which it is missing.
+    fn begins(&self, range: Range) -> Option<&'a Piece> {
+        let is_there = |piece: &&Piece| piece.start <= range.from;
+        let first = self.pieces.first();
+        first.filter(is_there).or(self.before).or(first)
+    }
 }

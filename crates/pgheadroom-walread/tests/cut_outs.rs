@@ -194,8 +194,8 @@ impl There {
             .collect()
     }
 
-    /// A segment that neither its first page nor another one tells by is taken for one that is kept
-    /// for later, as a server has them.
+    /// A segment that neither its first page nor another one tells by, and behind which none does,
+    /// is taken for one that is kept for later, as a server has them.
     fn forget_unwritten(&mut self, log: &Log) {
         for segment in 0..self.lengths.len() {
             let begin = segment * SEGMENT_BYTES;
@@ -215,10 +215,19 @@ impl There {
             let is_empty = self.bytes[begin..begin + LONG_HEADER.min(length)]
                 .iter()
                 .all(|byte| *byte == Some(0));
-            if is_empty && !(0..7).any(|shift| has(1 << shift)) {
+            let is_followed = (segment + 1..self.lengths.len()).any(|later| self.says(log, later));
+            if is_empty && !is_followed && !(0..7).any(|shift| has(1 << shift)) {
                 self.cut(segment, None);
             }
         }
+    }
+
+    /// Whether a segment's first page says what it is.
+    fn says(&self, log: &Log, segment: usize) -> bool {
+        let header = segment * SEGMENT_BYTES..segment * SEGMENT_BYTES + LONG_HEADER;
+        let mut bytes = self.bytes[header.clone()].iter().zip(&log.bytes[header]);
+        self.lengths[segment].is_some_and(|length| length >= LONG_HEADER)
+            && bytes.all(|(is, was)| *is == Some(*was))
     }
 
     /// Records of which each byte is there, and the header of each page that they lie on.
@@ -247,6 +256,59 @@ fn plain(lsn: Lsn) -> u64 {
         page
     } else {
         lsn.0
+    }
+}
+
+/// A range that begins and ends anywhere, some of it before the log and behind it.
+fn any_range(state: &mut u64, log: &Log) -> Range {
+    let mut place = || START - SEGMENT + below(state, log.bytes.len() + 2 * SEGMENT_BYTES) as u64;
+    let (one, other) = (place(), place());
+    Range {
+        from: Lsn(one.min(other)),
+        to: Lsn(one.max(other) + 1),
+        times: None,
+    }
+}
+
+/// Behind what was read, and what is missing before that.
+fn end_of(outcome: &Outcome) -> u64 {
+    let spans = outcome.tally.spans.iter().map(|(_, to)| plain(*to));
+    let gaps = outcome.gaps.iter().map(|gap| plain(gap.to));
+    spans.chain(gaps).max().unwrap_or(START)
+}
+
+/// What must hold of a range: a record in it is summed, or a gap has a part of it, or the log at
+/// hand, as it is read without a range, has ended before.
+fn check_range(outcome: &Outcome, range: Range, whole: &[usize], log: &Log, ends: u64) {
+    let (from, to) = (range.from.0, range.to.0);
+    let mut summed = 0;
+    for (place, (begin, end)) in log.records.iter().enumerate() {
+        let (begin, end) = (START + *begin as u64, START + *end as u64);
+        if begin < from || end > to {
+            continue;
+        }
+        if whole.binary_search(&place).is_ok() {
+            summed += 1;
+            continue;
+        }
+        let in_gap = outcome
+            .gaps
+            .iter()
+            .any(|gap| gap.from.0 < end && begin < gap.to.0);
+        let at_end = begin >= ends;
+        assert!(
+            in_gap || at_end,
+            "{begin:X} to {end:X} is in none of {from:X} to {to:X}: {:X?} {:X?}",
+            outcome.gaps,
+            outcome.tally.spans
+        );
+    }
+    assert_eq!(outcome.tally.total.records, summed);
+    for gap in &outcome.gaps {
+        assert!(from <= gap.from.0 && gap.from < gap.to && gap.to.0 <= to);
+    }
+    for two in outcome.gaps.windows(2) {
+        assert!(two[0].to <= two[1].from);
     }
 }
 
@@ -292,19 +354,13 @@ fn check(outcome: &Outcome, whole: &[usize], log: &Log) {
     assert_eq!(tally.total.records, whole.len() as u64, "{found:X?}");
 }
 
-fn try_folder(folder: &Folder, there: &mut There, log: &Log, threads: usize) {
+fn try_folder(folder: &Folder, there: &mut There, log: &Log, (threads, state): (usize, &mut u64)) {
     there.save(folder);
     there.forget_unwritten(log);
     let whole = there.whole(log);
     let Ok(chosen) = choose(&[folder.to_path_buf()], None) else {
         // No segment says what it is.
-        let says = |segment: usize| {
-            let header = segment * SEGMENT_BYTES..segment * SEGMENT_BYTES + LONG_HEADER;
-            let mut bytes = there.bytes[header.clone()].iter().zip(&log.bytes[header]);
-            there.lengths[segment].is_some_and(|length| length >= LONG_HEADER)
-                && bytes.all(|(is, was)| *is == Some(*was))
-        };
-        assert!(!(0..there.lengths.len()).any(says));
+        assert!(!(0..there.lengths.len()).any(|segment| there.says(log, segment)));
         return;
     };
     let stop = AtomicBool::new(false);
@@ -317,9 +373,15 @@ fn try_folder(folder: &Folder, there: &mut There, log: &Log, threads: usize) {
     )
     .unwrap();
     check(&outcome, &whole, log);
+    let ends = end_of(&outcome);
+    for _ in 0..4 {
+        let range = any_range(state, log);
+        let outcome = run(&chosen.pieces, range, &Wanted::default(), threads, &stop).unwrap();
+        check_range(&outcome, range, &whole, log, ends);
+    }
 }
 
-fn try_pipe(there: &There, log: &Log) {
+fn try_pipe(there: &There, log: &Log, state: &mut u64) {
     let whole = there.whole(log);
     let bytes = there.stream();
     // The first segment says what all are.
@@ -332,17 +394,18 @@ fn try_pipe(there: &There, log: &Log) {
     {
         return;
     }
-    let bytes = Box::new(std::io::Cursor::new(bytes));
-    let stop = AtomicBool::new(false);
-    let read = run_stream(
-        "-",
-        bytes,
-        Range::default(),
-        &Wanted::default(),
-        false,
-        &stop,
-    );
-    check(&read.unwrap().1, &whole, log);
+    let read = |range: Range| {
+        let bytes = Box::new(std::io::Cursor::new(bytes.clone()));
+        let stop = AtomicBool::new(false);
+        let read = run_stream("-", bytes, range, &Wanted::default(), false, &stop);
+        read.unwrap().1
+    };
+    let outcome = read(Range::default());
+    check(&outcome, &whole, log);
+    for _ in 0..2 {
+        let range = any_range(state, log);
+        check_range(&read(range), range, &whole, log, end_of(&outcome));
+    }
 }
 
 #[test]
@@ -350,24 +413,25 @@ fn cut_outs() {
     let number = |name: &str, or: u64| std::env::var(name).map_or(or, |text| text.parse().unwrap());
     let (cases, seed) = (number("CASES", 200), number("SEED", 0));
     let folder = folder("cut-outs");
-    for case in 0..cases {
-        let mut state = (seed + case + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    for case in seed..seed + cases {
+        let mut state = (case + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let log = log(&mut state);
         println!(
             "SEED={} of {} segments",
-            seed + case,
+            case,
             log.bytes.len() / SEGMENT_BYTES
         );
         let mut there = There::of(&log);
         there.damage(&mut state, case % 2 == 1);
         if case % 2 == 1 {
-            try_pipe(&there, &log);
+            try_pipe(&there, &log, &mut state);
         }
         for segment in 0..6 {
             drop(fs::remove_file(
                 folder.join(name(1, START + segment * SEGMENT)),
             ));
         }
-        try_folder(&folder, &mut there, &log, 1 + (case % 3) as usize);
+        let threads = 1 + (case % 3) as usize;
+        try_folder(&folder, &mut there, &log, (threads, &mut state));
     }
 }

@@ -1,46 +1,19 @@
-//! Records come back as they were written, over pages, segments, timelines, gaps and packings.
+//! Records come back as they were written, over pages, segments and damage.
 
 #![allow(clippy::cast_possible_truncation)] // places in a segment, which memory holds
 
+mod summing;
 mod wal_writer;
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
 use pgheadroom_layout::Lsn;
-use pgheadroom_walread::piece::Piece;
-use pgheadroom_walread::{Cause, Chosen, Outcome, Range, WalError, Wanted, choose};
+use pgheadroom_walread::{Cause, Outcome, Range};
 use proptest::prelude::*;
-use wal_writer::{Block, SEGMENT, Writer, block, folder, imaged, name};
+use summing::{START, assert_sums, long_history, put_in_order, read, read_range, run};
+use wal_writer::{Block, Writer, block, folder, imaged};
 
 const HEAP: u8 = 10;
-const START: u64 = 7 * SEGMENT;
-
-fn put_in_order(folder: &Path, timeline: Option<u32>) -> Chosen {
-    choose(&[folder.to_owned()], timeline).unwrap()
-}
-
-fn run(pieces: &[Piece], range: Range, threads: usize) -> Result<Outcome, WalError> {
-    pgheadroom_walread::run(
-        pieces,
-        range,
-        &Wanted::default(),
-        threads,
-        &AtomicBool::new(false),
-    )
-}
-
-fn read(folder: &Path) -> Outcome {
-    read_range(folder, Range::default())
-}
-
-fn read_range(folder: &Path, range: Range) -> Outcome {
-    let chosen = put_in_order(folder, None);
-    run(&chosen.pieces, range, 1).unwrap()
-}
 
 /// Bytes by relation and cause.
 fn by_cause(outcome: &Outcome) -> BTreeMap<(u32, String), (u64, u64)> {
@@ -53,26 +26,6 @@ fn by_cause(outcome: &Outcome) -> BTreeMap<(u32, String), (u64, u64)> {
         }
     }
     found
-}
-
-/// Sums over relations, over causes and over record types are the total.
-fn assert_sums(outcome: &Outcome) {
-    let tally = &outcome.tally;
-    let relations = tally.relations();
-    let records: u64 = relations.iter().map(|(_, sums)| sums.total.records).sum();
-    let bytes: u64 = relations.iter().map(|(_, sums)| sums.total.bytes).sum();
-    let fpi_bytes: u64 = relations.iter().map(|(_, sums)| sums.fpi_bytes).sum();
-    let total = tally.total;
-    assert_eq!(
-        (records, bytes, fpi_bytes),
-        (total.records, total.bytes, total.fpi_bytes)
-    );
-    for (_, sums) in relations {
-        let of_causes: u64 = sums.by_cause.iter().map(|(_, count)| count.bytes).sum();
-        assert_eq!(of_causes, sums.total.bytes);
-    }
-    let of_types: u64 = tally.types().map(|(_, _, sums)| sums.bytes).sum();
-    assert_eq!(of_types, total.bytes);
 }
 
 /// A block's bytes go to its relation, the record's own to the first one's, images to their
@@ -124,19 +77,6 @@ fn attribution() {
     assert_eq!(found, expected);
     assert_eq!(outcome.tally.fpi, 4);
     assert!(outcome.gaps.is_empty());
-}
-
-fn long_history(start: u64) -> (Writer, u64, u64) {
-    let mut wal = Writer::new(start);
-    let (mut records, mut bytes) = (0, 0);
-    for n in 0..12_000_u32 {
-        let data = (n % 900) as usize;
-        let main = if n % 1_000 == 0 { 20_000 } else { 14 };
-        let (_, total) = wal.record(HEAP, 0x40, &[block(n % 7 + 1, data)], &vec![1; main]);
-        records += 1;
-        bytes += u64::from(total);
-    }
-    (wal, records, bytes)
 }
 
 /// Records that cross pages and segments; several threads read what one does.
@@ -336,53 +276,6 @@ fn damage_among_long_records() {
     assert_eq!(outcome.end.unwrap().lsn, Lsn(wal.position()));
 }
 
-/// What lies in a segment from before it was used again is no record of this log.
-#[test]
-fn recycled_bytes_are_the_end() {
-    let folder = folder("recycled");
-    let mut old = Writer::new(START - 2 * SEGMENT);
-    for _ in 0..3_000 {
-        old.record(HEAP, 0x40, &[block(1, 300)], &[0; 14]);
-    }
-    let mut wal = Writer::new(START);
-    for _ in 0..100 {
-        wal.record(HEAP, 0x40, &[block(1, 300)], &[0; 14]);
-    }
-    let place = wal.bytes.len();
-    wal.bytes.extend(&old.bytes[place..SEGMENT as usize]);
-    wal.save(&folder);
-    // And one that was made ready under a later name.
-    fs::write(
-        folder.join(name(1, START + SEGMENT)),
-        &old.bytes[..SEGMENT as usize],
-    )
-    .unwrap();
-    let outcome = read(&folder);
-    assert_eq!(outcome.tally.total.records, 100);
-    assert!(outcome.gaps.is_empty());
-    let chosen = put_in_order(&folder, None);
-    assert_eq!(chosen.not_yet_written.len(), 1);
-}
-
-/// A missing segment is a gap; both sides count.
-#[test]
-fn hole() {
-    let folder = folder("hole");
-    let (wal, records, _) = long_history(START);
-    let paths = wal.save(&folder);
-    fs::remove_file(&paths[2]).unwrap();
-    let outcome = read(&folder);
-    assert_sums(&outcome);
-    assert_eq!(outcome.gaps.len(), 1);
-    let (gap, spans) = (&outcome.gaps[0], &outcome.tally.spans);
-    assert!(gap.from.0 < START + 2 * SEGMENT && gap.to.0 > START + 3 * SEGMENT);
-    // A record that began in the missing segment is not whole.
-    assert_eq!((spans[0].1, spans[1].0), (gap.from, gap.to));
-    assert_eq!(spans.len(), 2);
-    assert!(outcome.tally.total.records > records / 2);
-    assert!(outcome.tally.total.records < records);
-}
-
 /// A record longer than what is kept is checked and counted whole.
 #[test]
 fn very_long_record() {
@@ -397,138 +290,6 @@ fn very_long_record() {
         outcome.tally.total.bytes,
         24 + 5 + 3_000_000 + 24 + 20 + 5 + 5
     );
-}
-
-/// A timeline that was left goes on in the newer one's files, by the history.
-#[test]
-fn timelines() {
-    let folder = folder("timelines");
-    let (first, _, _) = long_history(START);
-    first.save(&folder);
-    let left = START + 2 * SEGMENT + 400_000;
-    // The second begins with a copy of the segment in which the first was left.
-    let mut second = Writer::new(START + 2 * SEGMENT);
-    second.timeline = 2;
-    for _ in 0..50 {
-        second.record(HEAP, 0x00, &[block(9, 5)], &[0; 3]);
-    }
-    second.save(&folder);
-    let history = format!("1\t{}\tno recovery target\n", Lsn(left));
-    fs::write(folder.join("00000002.history"), history).unwrap();
-    let chosen = put_in_order(&folder, None);
-    let timelines: Vec<_> = chosen.pieces.iter().map(|piece| piece.timeline).collect();
-    assert_eq!(timelines, [1, 1, 2]);
-    assert!(!chosen.history_missing && !chosen.other_timelines.is_empty());
-    // Where the second's segment is missing, the first's ends where it was left: what it went on
-    // with is not of this line.
-    let copy = folder.join(name(2, START + 2 * SEGMENT));
-    let bytes = fs::read(&copy).unwrap();
-    fs::remove_file(&copy).unwrap();
-    let mut later = Writer::new(START + 3 * SEGMENT);
-    later.timeline = 2;
-    later.prev = left;
-    later.record(HEAP, 0x00, &[block(9, 5)], &[0; 3]);
-    later.save(&folder);
-    let up_to = read_range(
-        &folder,
-        Range {
-            to: Lsn(left),
-            ..Range::default()
-        },
-    );
-    let whole = read(&folder);
-    assert_eq!(whole.tally.total.records, up_to.tally.total.records + 1);
-    fs::write(&copy, bytes).unwrap();
-    let before = put_in_order(&folder, Some(1));
-    assert!(before.pieces.iter().all(|piece| piece.timeline == 1));
-    fs::remove_file(folder.join("00000002.history")).unwrap();
-    assert!(put_in_order(&folder, None).history_missing);
-}
-
-type Pack = fn(&[u8]) -> Vec<u8>;
-
-/// `.partial`, `.gz`, `.lz4` and `.zst` hold what the plain files do.
-#[test]
-fn packings() {
-    let (wal, records, _) = long_history(START);
-    let plain = folder("plain");
-    let paths = wal.save(&plain);
-    let pack: [(&str, Pack); 4] = [
-        ("partial", <[u8]>::to_vec),
-        ("gz", |bytes| {
-            let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-            packer.write_all(bytes).unwrap();
-            packer.finish().unwrap()
-        }),
-        ("lz4", |bytes| {
-            let mut packer = lz4::EncoderBuilder::new().build(Vec::new()).unwrap();
-            packer.write_all(bytes).unwrap();
-            let (packed, result) = packer.finish();
-            result.unwrap();
-            packed
-        }),
-        ("zst", |bytes| zstd::encode_all(bytes, 1).unwrap()),
-    ];
-    for (end, pack) in pack {
-        let packed = folder(end);
-        for path in &paths {
-            let name = path.file_name().unwrap().to_str().unwrap();
-            fs::write(
-                packed.join(format!("{name}.{end}")),
-                pack(&fs::read(path).unwrap()),
-            )
-            .unwrap();
-        }
-        let outcome = read(&packed);
-        assert_eq!(outcome.tally.total.records, records, "{end}");
-        assert!(outcome.gaps.is_empty());
-    }
-}
-
-/// What is no WAL of ours is refused by name; so are files of two servers.
-#[test]
-fn refused() {
-    let refuse = |paths: &[PathBuf]| choose(paths, None).unwrap_err().to_string();
-    let folder = folder("refused");
-    let mut wal = Writer::new(START);
-    wal.record(HEAP, 0x00, &[block(1, 5)], &[0; 3]);
-    let ours = wal.save(&folder);
-    let mut other = Writer::new(START + SEGMENT);
-    other.system = 43;
-    other.record(HEAP, 0x00, &[block(1, 5)], &[0; 3]);
-    let theirs = other.save(&folder);
-    assert!(matches!(
-        choose(std::slice::from_ref(&folder), None),
-        Err(WalError::Mixed { .. })
-    ));
-    fs::remove_file(&theirs[0]).unwrap();
-    let text = folder.join("text");
-    fs::write(&text, "x".repeat(9000)).unwrap();
-    assert!(refuse(&[text]).contains("no version's"));
-    let old = folder.join("old");
-    let mut bytes = fs::read(&ours[0]).unwrap();
-    bytes[..2].copy_from_slice(&0xD10D_u16.to_le_bytes());
-    fs::write(&old, bytes).unwrap();
-    assert!(refuse(&[old]).contains("PostgreSQL 14's"));
-    assert!(refuse(&[folder.join("none")]).contains("cannot be read"));
-}
-
-/// What unpacks to much more than a segment is read no further than one.
-#[test]
-fn bomb() {
-    let folder = folder("bomb");
-    let mut wal = Writer::new(START);
-    wal.record(HEAP, 0x00, &[block(1, 5)], &[0; 3]);
-    let mut bytes = wal.bytes.clone();
-    bytes.resize(1 << 29, 0);
-    fs::write(
-        folder.join(format!("{}.zst", name(1, START))),
-        zstd::encode_all(&bytes[..], 1).unwrap(),
-    )
-    .unwrap();
-    let outcome = read(&folder);
-    assert_eq!(outcome.tally.total.records, 1);
-    assert_eq!(outcome.end.unwrap().lsn, Lsn(wal.position()));
 }
 
 proptest! {
