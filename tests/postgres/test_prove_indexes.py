@@ -31,6 +31,8 @@ ORDERED: list[Json] = [
     {"name": "i4", "columns": ["u DESC", "v"]},
     {"name": "i5", "columns": ["s"], "opclass": ["text_pattern_ops"]},
     {"name": "i6", "columns": ["n"], "expressions": ["lower(s)"]},
+    {"name": "i7", "columns": ["w", "n"], "order": ["NULLS FIRST", ""]},
+    {"name": "i8", "columns": ["n", "s"], "opclass": ["", "text_pattern_ops"]},
 ]
 UNIQUE: list[Json] = [
     {"name": "before", "columns": ["v"], "unique": True, "where": "n IS NOT NULL"},

@@ -271,6 +271,8 @@ CREATE INDEX t_day ON t (date_trunc('day', w));
 CREATE INDEX t_like ON t (c) WHERE s LIKE 'a%';
 CREATE INDEX t_down ON t (c DESC, w DESC NULLS LAST);
 CREATE INDEX t_pattern ON t (s text_pattern_ops);
+CREATE INDEX t_first ON t (w NULLS FIRST, c);
+CREATE INDEX t_second ON t (c, s text_pattern_ops);
 VACUUM ANALYZE t
 """
 
@@ -280,7 +282,8 @@ def test_observe_states_what_the_server_knows(programs: ServerPrograms) -> None:
     """
     Of expressions that the twin cannot evaluate type, different values and share are written.
 
-    DESC, NULLS and operator classes stay, and the profile can be predicted.
+    DESC, NULLS and operator classes stay, and the profile can be predicted. An index of which
+    one column alone has such a word was left out, and with it what it keeps from being HOT.
     """
 
     def work() -> None:
@@ -301,6 +304,8 @@ def test_observe_states_what_the_server_knows(programs: ServerPrograms) -> None:
     assert not like.assumed
     assert indexes["t_down"].order == ("DESC", "DESC NULLS LAST")
     assert indexes["t_pattern"].opclass == ("text_pattern_ops",)
+    assert indexes["t_first"].order == ("NULLS FIRST",)
+    assert indexes["t_second"].opclass == ("", "text_pattern_ops")
     assert parse_profile(to_json(profile)) == profile
     (cell,) = predict(profile, server="18.4").cells
     updates = cell.predicted.n_tup_upd

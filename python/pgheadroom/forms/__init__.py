@@ -22,6 +22,7 @@ from pgheadroom.forms.kept import kept
 from pgheadroom.forms.marks import (
     Earlier,
     Expected,
+    GapList,
     Limits,
     NameList,
     Stored,
@@ -37,6 +38,7 @@ __all__ = [
     "Expected",
     "FieldError",
     "Filed",
+    "GapList",
     "Kept",
     "Limits",
     "NameList",

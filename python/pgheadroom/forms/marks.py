@@ -95,6 +95,11 @@ Text = Annotated[
     Expected("a string that is not empty"),
 ]
 NameList = Annotated[tuple[Text, ...], Expected("a list of strings that are not empty", whole=True)]
+GapList = Annotated[
+    tuple[Annotated[str, Limits((("pattern", r"^[^\x00]*$"),))], ...],
+    Expected("a list of strings", whole=True),
+]
+"""One for each of something else, empty where nothing is said of that."""
 
 
 def in_file(

@@ -84,17 +84,27 @@ def _amounts(classes: Sequence[CountedUpdates], updates: int, *, shared: bool) -
     Rows of each class where all are counted, else statements.
 
     Where only UPDATEs that stand in a WITH have no count, they share the table's updates that are
-    left. Statements that found no row are no updates, however often they ran, unless no class has
-    any: counters come late, and what there is goes by statements then.
+    left. Upserts and MERGE share what UPDATEs leave, for their rows may be inserts: a table that
+    each row comes to by an upsert has as many of them as it has inserts, and no update by them.
+    Statements that found no row are no updates, however often they ran, unless no class has any:
+    counters come late, and what there is goes by statements then.
     """
     uncounted = [found for found in classes if found.rows is None]
     if uncounted and (shared or not _is_left_known(classes)):
         return [0.0 if found.rows == 0 else float(found.calls) for found in classes]
-    left = max(updates - sum(found.rows or 0 for found in classes), 0)
+    mixed = sum(found.rows or 0 for found in classes if found.kind != "update")
+    left = max(updates - sum(found.rows or 0 for found in classes) + mixed, 0)
     calls = sum(found.calls for found in uncounted)
-    rows = [
-        left * found.calls / calls if found.rows is None else float(found.rows) for found in classes
-    ]
+    is_told = counts_all(classes) and not shared and mixed > 0
+
+    def rows_of(found: CountedUpdates) -> float:
+        if found.rows is None:
+            return left * found.calls / calls
+        if found.kind != "update" and is_told:
+            return min(left / mixed, 1.0) * found.rows
+        return float(found.rows)
+
+    rows = [rows_of(found) for found in classes]
     return rows if any(rows) else [float(found.calls) for found in classes]
 
 

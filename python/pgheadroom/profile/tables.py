@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from pgheadroom.forms import Expected, NameList, Stored, Text, between, in_file
+from pgheadroom.forms import Expected, GapList, NameList, Stored, Text, between, in_file
 from pgheadroom.profile.column_types import FORMS, ColumnForm, Kind, base_of, length_of
 from pgheadroom.profile.observed import ObservedTable
 from pgheadroom.profile.spelling import Name, Words, type_name
@@ -128,8 +128,8 @@ class IndexProfile:
     where: Text | None = None
     fillfactor: Annotated[int, between(10, 100)] | None = None
     deduplicate_items: bool | None = None
-    order: NameList = field(default=(), metadata=in_file(unless_empty=True))
-    opclass: NameList = field(default=(), metadata=in_file(unless_empty=True))
+    order: GapList = field(default=(), metadata=in_file(unless_empty=True))
+    opclass: GapList = field(default=(), metadata=in_file(unless_empty=True))
     nulls_not_distinct: bool = field(default=False, metadata=in_file(unless_empty=True))
     pages_per_range: Annotated[int, between(1, 131_072)] | None = field(
         default=None, metadata=in_file(unless_none=True)
