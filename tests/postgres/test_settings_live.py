@@ -6,6 +6,9 @@ import psycopg
 import pytest
 
 from pgheadroom import _core
+from pgheadroom.errors import InputError
+from pgheadroom.play import play
+from pgheadroom.profile import parse_profile
 from pgheadroom.servers import Host, ServerPrograms
 
 pytestmark = pytest.mark.usefixtures("run_parent")
@@ -55,3 +58,33 @@ def _check_storage_parameters(
         else:
             with pytest.raises(psycopg.errors.InvalidParameterValue):
                 connection.execute(sql.encode())
+
+
+@pytest.mark.pg("< 18")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("autovacuum_worker_slots", "16"), ("autovacuum_vacuum_max_threshold", "1000")],
+)
+def test_settings_that_this_version_lacks(name: str, value: str, programs: ServerPrograms) -> None:
+    """
+    A profile that was observed on 18 did not start on 16: initdb of 18 sets the first of them.
+
+    What has no effect on pages is left out and said; another one is refused by name.
+    """
+    profile = parse_profile(
+        {
+            "schema_version": 1,
+            "server": {"settings": {name: value, "min_wal_size": "80MB"}},
+            "table": [{"name": "t", "rows": 10, "columns": [{"name": "id", "type": "int4"}]}],
+            "operation": [{"table": "t", "kind": "insert"}],
+            "run": {"operations": 10},
+        }
+    )
+    path = f"server.settings.{name}"
+    if name == "autovacuum_worker_slots":
+        assumed = play(profile, server=str(programs.bin_dir)).assumed
+        assert assumed[path] == f"left out: PostgreSQL {programs.version} does not have it"
+        assert "server.settings.min_wal_size" not in assumed
+    else:
+        with pytest.raises(InputError, match=f"{path}: PostgreSQL {programs.version} does not"):
+            play(profile, server=str(programs.bin_dir))

@@ -34,7 +34,7 @@ from pgheadroom.play.measured import (
 from pgheadroom.play.places import Places, find_forks, read_places
 from pgheadroom.play.plans import check_plans, read_pgbench_plans
 from pgheadroom.play.scripts import FIND_SETTINGS, scripts, session_find, variables
-from pgheadroom.play.settings import late_settings, start_settings
+from pgheadroom.play.settings import fitting_settings, late_settings, start_settings
 from pgheadroom.play.snapshots import SnapshotHolder
 from pgheadroom.play.standing import Standing, standing
 from pgheadroom.play.wal_source import WalSource
@@ -131,6 +131,11 @@ def play(
         assumed = {**assumed, "server.version": f"{programs.version}, as asked for"}
     with Host(programs, data_checksums=profile.server.data_checksums, label="play") as host:
         cluster = host.cluster("play")
+        if profile.server.settings:
+            profile, left_out = fitting_settings(
+                profile, cluster.known_settings(), programs.version
+            )
+            assumed = {**assumed, **left_out}
         cluster.start(start_settings(profile))
         with _server_errors(cluster):
             played = _Play(host, cluster, profile, say, work).run(assumed, with_places=with_places)

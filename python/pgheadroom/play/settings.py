@@ -7,7 +7,13 @@ they switched on as the profile wants them.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
+
+from pgheadroom import _core
+from pgheadroom.errors import InputError
 from pgheadroom.profile import Profile
+from pgheadroom.types import Assumed, PgVersion
 from pgheadroom.units import setting_bytes
 
 _OUT_OF_REACH = "1000000GB"
@@ -27,6 +33,37 @@ CONDUCT = {
     "max_wal_senders": "0",
 }
 """The same in every run, so that runs can be compared."""
+
+
+def fitting_settings(
+    profile: Profile, known: Collection[str], version: PgVersion
+) -> tuple[Profile, Assumed]:
+    """
+    The profile as a server of this version can have it, and what was left out of its settings.
+
+    A profile that was observed on one version has settings that another lacks: initdb of 18
+    writes `autovacuum_worker_slots` into its file. Those without effect on pages are left out.
+
+    Args:
+        profile: The profile.
+        known: Names of the server's settings.
+        version: The server's.
+
+    Raises:
+        InputError: It lacks one that has an effect.
+    """
+    left_out = {}
+    for name, value in profile.server.settings.items():
+        if name in known:
+            continue
+        path = f"server.settings.{name}"
+        if _core.setting_becomes(name, value)[0] != "no effect on pages":
+            raise InputError(f"{path}: PostgreSQL {version} does not have it: leave it out")
+        left_out[path] = f"left out: PostgreSQL {version} does not have it"
+    if not left_out:
+        return profile, {}
+    kept = {name: value for name, value in profile.server.settings.items() if name in known}
+    return replace(profile, server=replace(profile.server, settings=kept)), left_out
 
 
 def start_settings(profile: Profile) -> dict[str, str]:

@@ -101,6 +101,21 @@ class Cluster:
         """Whether the postmaster is alive."""
         return self._process is not None and self._process.poll() is None
 
+    def known_settings(self) -> frozenset[str]:
+        """
+        Names of the settings that its configuration file may have, as the program tells them.
+
+        Raises:
+            LabError: It does not.
+        """
+        program = self._programs.program("postgres")
+        words: list[str | Path] = [program, "--describe-config"]
+        said = self._run.run(words, env=server_environment(), **arguments(self._run.user))
+        names = frozenset(line.split("\t")[0] for line in said.stdout.splitlines() if "\t" in line)
+        if said.returncode != 0 or not names:
+            raise LabError(f"{program} --describe-config: {said.stderr.strip()[-500:]}")
+        return names
+
     def start(self, settings: Mapping[str, str]) -> None:
         """
         Start the server and wait until it takes connections.
