@@ -37,7 +37,7 @@ _WINDOW_UPDATES = 0.2  # updates a row in a window, no more where that is possib
 
 def follows_rows(operations: Sequence[Operation]) -> bool:
     """Whether all that updates and deletes rows of a table follows those that are there."""
-    picked = [o for o in operations if o.kind in ("update", "delete")]
+    picked = [o for o in operations if o.is_update or o.kind == "delete"]
     return bool(picked) and all(o.is_living or o.is_head for o in picked)
 
 
@@ -78,9 +78,12 @@ class WorkRate:
         """Of a table with so many rows, by the operations of an interval of so many seconds."""
         weight = transactions_weight(operations)
 
+        def is_of(one: Operation, kind: str) -> bool:
+            return one.kind == kind or (kind == "update" and one.is_update)
+
         def touched(kind: str) -> float:
             weights = {id(o): t[0].weight for t in by_transaction(operations) for o in t}
-            found = (weights[id(o)] * o.rows_mean for o in operations if o.kind == kind)
+            found = (weights[id(o)] * o.rows_mean for o in operations if is_of(o, kind))
             return sum(found) / weight
 
         return cls(

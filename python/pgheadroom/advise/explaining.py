@@ -84,7 +84,7 @@ def changed_columns(
     that is the share that changes.
     """
     blocking = _blocking(table, PgVersion.parse(profile.server.version).major)
-    updates = [o for o in writes(profile, table.name) if o.kind == "update"]
+    updates = [o for o in writes(profile, table.name) if o.is_update]
     total = sum(o.weight * o.rows_mean for o in updates)
     if not blocking or not total:
         return Knobs(), ()
@@ -180,7 +180,7 @@ def explanations(
     elif observed_hold_s(profile) > 0:
         free = (FittedInput(quantity="held_s", value=0), replace(knobs, held_s=0.0))
         found.append(Explanation(options=(free,)))
-    if any(o.kind == "update" and o.rows_mean > 1 for o in writes(profile, table.name)):
+    if any(o.is_update and o.rows_mean > 1 for o in writes(profile, table.name)):
         where = FittedInput(quantity="scattered", of=table.name, words="anywhere in the table")
         found.insert(0, Explanation(options=((where, replace(knobs, scattered=True)),)))
     return found

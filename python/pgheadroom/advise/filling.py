@@ -110,7 +110,7 @@ def filled(table: TableProfile, operations: Sequence[Operation]) -> Filled | Non
 
 def _steps(table: TableProfile, operations: Sequence[Operation]) -> list[_Step]:
     """What the updates of a row's life fill, in their order; none where nothing tells."""
-    updates = [one for one in operations if one.kind == "update"]
+    updates = [one for one in operations if one.is_update]
     if not updates or table.observed is None or table.rows < 1:
         return []
     if any(one.pick is None or one.pick.distribution != "age" for one in updates):
@@ -305,7 +305,7 @@ def _growing(
                 grows[id(one)] = grows.get(id(one), 0.0) + length
                 left -= turns[id(one)] * one.rows_mean
     return tuple(
-        _on_string(one, late, string, grows.get(id(one), 0.0)) if one.kind == "update" else one
+        _on_string(one, late, string, grows.get(id(one), 0.0)) if one.is_update else one
         for one in operations
     )
 
@@ -315,7 +315,7 @@ def _changed(operations: Sequence[Operation]) -> set[str]:
     return {
         change.column
         for one in operations
-        if one.kind == "update"
+        if one.is_update
         for change in one.sets
         if change.changed_frac > 0
     }
@@ -326,7 +326,7 @@ def _rows(operations: Sequence[Operation], kind: str) -> float:
         turn[0].weight * one.rows_mean
         for turn in by_transaction(operations)
         for one in turn
-        if one.kind == kind
+        if one.kind == kind or (kind == "update" and one.is_update)
     )
 
 

@@ -60,7 +60,7 @@ class Fit:
 
 def scattered(operation: Operation) -> Operation:
     """As many statements as it updates rows, each of one row."""
-    if operation.kind != "update" or operation.rows_mean <= 1:
+    if not operation.is_update or operation.rows_mean <= 1:
         return operation
     weight = max(1, round(operation.weight * operation.rows_mean))
     return replace(operation, weight=weight, rows_per_statement=1)
@@ -68,7 +68,7 @@ def scattered(operation: Operation) -> Operation:
 
 def turned(operation: Operation, knobs: Knobs) -> Operation:
     """The operation as the knobs have it."""
-    if operation.kind != "update":
+    if not operation.is_update:
         return operation
     sets = tuple(_change(change, knobs) for change in operation.sets)
     if knobs.also_changes is not None:

@@ -87,7 +87,7 @@ def _rows_a_statement(profile: Profile, table: TableProfile) -> float:
     What a row goes through is played in turns, of one row each: only what was counted says then
     that one statement updates many.
     """
-    played = [o.rows_mean for o in writes(profile, table.name) if o.kind == "update"]
+    played = [o.rows_mean for o in writes(profile, table.name) if o.is_update]
     classes = () if table.observed is None else table.observed.updates.classes or ()
     counted = [
         found.rows / found.calls

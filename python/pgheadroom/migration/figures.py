@@ -218,7 +218,7 @@ def _computing(
         return replace(operation, sets=(*operation.sets, *sets))
 
     workload = scenario.profile.workload
-    made = tuple(whole(o) if o.kind == "update" else o for o in workload.operations)
+    made = tuple(whole(o) if o.is_update else o for o in workload.operations)
     workload = replace(workload, operations=made)
     return replace(scenario, profile=replace(scenario.profile, workload=workload))
 
@@ -276,7 +276,7 @@ def _operations(profile: Profile, altered: Altered, scenario: Scenario) -> tuple
     written = writes(profile, table.name)
     for was, operation in zip(written, scenario.profile.workload.operations, strict=True):
         columns = {change.column for change in was.sets}
-        is_known = was.kind != "update" or any(columns == found - key for found in known)
+        is_known = not was.is_update or any(columns == found - key for found in known)
         if is_known or not columns & blocked:
             made.append(operation)
         elif free:

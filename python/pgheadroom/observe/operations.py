@@ -204,13 +204,15 @@ class _Sets:
     """
     What updates of a kind set, how many rows they touch, and how many a statement.
 
-    `place` is that of their class, None for those that no source knows.
+    `place` is that of their class, None for those that no source knows. `is_upsert`: they are of
+    INSERT ... ON CONFLICT, which locks the row that it has found before it updates it.
     """
 
     sets: tuple[Change, ...]
     rows: float
     per_statement: int = 1
     place: int | None = None
+    is_upsert: bool = False
 
 
 def _updates(
@@ -259,7 +261,16 @@ def _sets(
         )
         if sets and rows >= 0.5:
             each_rows = round(each or 1)
-            made.append(_Sets(sets=sets, rows=rows, per_statement=each_rows, place=place))
+            is_upsert = found.kind == "upsert"
+            made.append(
+                _Sets(
+                    sets=sets,
+                    rows=rows,
+                    per_statement=each_rows,
+                    place=place,
+                    is_upsert=is_upsert,
+                )
+            )
     if made:
         assumed.append(_changing(table, classes, shares))
     if lost * updates >= 0.5 or not made:
@@ -330,12 +341,24 @@ def _update(table: WatchedTable, found: _Sets, skew: Skew) -> Operation:
     per_statement = max(1, min(found.per_statement, _STATEMENT_ROWS_MAX, table.rows))
     return Operation(
         table=table.profile.name,
-        kind="update",
+        kind="upsert" if found.is_upsert and _finds_all(table) else "update",
         weight=max(1, min(round(found.rows / per_statement), _WEIGHT_MAX)),
         sets=found.sets,
         pick=skew.pick if table.rows >= 2 else Pick(distribution="uniform"),
         rows_per_statement=per_statement,
     )
+
+
+def _finds_all(table: WatchedTable) -> bool:
+    """
+    Whether an upsert can be played as one: it found its row each time, by one column.
+
+    Where rows come or go it may insert some, and by a key of several columns a profile has none.
+    """
+    key = table.profile.key_index
+    counters = table.counters
+    is_still = not counters.n_tup_ins and not counters.n_tup_del
+    return is_still and key is not None and len(key.columns) == 1
 
 
 def _unindexed(table: WatchedTable) -> tuple[str | None, bool]:

@@ -159,7 +159,7 @@ def updated_tables(profile: Profile) -> tuple[str, ...]:
     changed = {
         operation.table
         for operation in profile.workload.operations
-        if operation.kind in ("update", "upsert")
+        if operation.is_update
     }
     return tuple(name for name in profile.table_names if name in changed)
 

@@ -132,6 +132,11 @@ class Operation:
     transaction: Text | None = None
 
     @property
+    def is_update(self) -> bool:
+        """Whether it updates rows; an upsert, which picks rows that are there, does."""
+        return self.kind in ("update", "upsert")
+
+    @property
     def is_living(self) -> bool:
         """Whether its pick follows the rows that are there, not those that were loaded."""
         pick = self.pick

@@ -162,7 +162,7 @@ def play_until_now(
     picks = [
         operation.pick.distribution
         for operation in scenario.profile.workload.operations
-        if operation.kind == "update" and operation.pick is not None
+        if operation.is_update and operation.pick is not None
     ]
     # Picks range over loaded rows or over the last ones, so that rows of any age are two tables;
     # those that follow the rows meet all of them.
