@@ -168,7 +168,8 @@ def make_column(
     return ColumnSeen(attnum=row["attnum"], name=name, profile=made, observed=observed, rest=rest)
 
 
-def _distinct(statistics: AnswerRow | None, rows: int) -> int | None:
+def distinct_values(statistics: AnswerRow | None, rows: int) -> int | None:
+    """How many different values a column has, by its row of pg_stats; None: not known."""
     if statistics is None or not statistics["n_distinct"]:
         return None
     found = float(statistics["n_distinct"])
@@ -185,7 +186,7 @@ def _stand_in(
     indexed: bool,
 ) -> tuple[ColumnProfile, str | None]:
     """The column that stands for one that is no key, and what is another about it."""
-    typlen, distinct = int(row["typlen"]), _distinct(statistics, rows)
+    typlen, distinct = int(row["typlen"]), distinct_values(statistics, rows)
     canonical = catalog_type(row)
     base = base_of(canonical or "")
     constant = distinct == 1 or (distinct is None and not indexed)

@@ -8,6 +8,7 @@ expressions or predicate name; from 16 on summarizing indexes (BRIN) do not coun
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -23,6 +24,7 @@ from pgheadroom.sources.recording import AnswerRow
 T = TypeVar("T")
 
 _INTEGERS = {"smallint": "int2", "integer": "int4", "bigint": "int8"}
+_FAR_MORE = 10  # times as many different values as the column that is the key else; arbitrary
 _DEDUPLICATE = {"on": True, "true": True, "off": False, "false": False}
 
 
@@ -73,25 +75,40 @@ def read_index(row: AnswerRow, definition: AnswerRow | None, attnums: Sequence[i
 
 
 def choose_key(
-    indexes: Sequence[IndexRow], columns: Mapping[int, AnswerRow], rows: int
+    indexes: Sequence[IndexRow],
+    columns: Mapping[int, AnswerRow],
+    rows: int,
+    distinct: Mapping[int, float],
 ) -> tuple[IndexRow, int] | None:
     """
     The unique index by which the profile finds rows, and the column of it that is the key.
+
+    Of several columns it is an integer that can count the rows, else the first, unless another
+    one has far more different values: of (tenant, id) the id, whatever its type.
 
     Args:
         indexes: In the order of the query, the primary key first.
         columns: Rows of the query `columns` by attribute number.
         rows: Rows of the table; the key counts them, so it should hold that many.
+        distinct: Different values by attribute number, where statistics have them.
     """
     for index in indexes:
         row = index.row
         whole = row["is_unique"] and row["is_valid"] and row["is_live"] and index.is_plain
         if not whole or row["method"] != "btree" or not all(n in columns for n in index.keys):
             continue
-        for number in index.keys:
-            if INTEGER_MAX.get(_INTEGERS.get(str(columns[number]["type"]), ""), 0) >= rows:
-                return index, number
-        return index, index.keys[0]
+        chosen = next(
+            (
+                number
+                for number in index.keys
+                if INTEGER_MAX.get(_INTEGERS.get(str(columns[number]["type"]), ""), 0) >= rows
+            ),
+            index.keys[0],
+        )
+        best = max(index.keys, key=lambda number: distinct.get(number, 0.0))
+        if distinct.get(best, 0.0) > _FAR_MORE * distinct.get(chosen, math.inf):
+            chosen = best
+        return index, chosen
     return None
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pgheadroom.observe.ages import Ages
+from pgheadroom.observe.changing import changed_frac
 from pgheadroom.observe.classes import CountedUpdates
 from pgheadroom.observe.fills import Fill, read_fills
 from pgheadroom.observe.key_entry import is_in_order
@@ -247,16 +248,24 @@ def _sets(
     if lost <= shares.resolution:
         lost = 0.0
     known = updates * (1 - lost)
+    by_counters = _changed_by_counters(table, classes, shares)
     for place, (found, frac, each) in enumerate(
         zip(classes, shares.fracs, shares.per_statement, strict=True)
     ):
         rows = known * (frac or 0.0)
-        numbers = [n for n in found.attnums if n != table.key_attnum and n in table.columns]
+        numbers = _assigned(table, found)
         kept = {*found.same, *_kept(table, found, frac)}
         if len(numbers) < len(found.attnums):
             assumed.append("an assigned key keeps its value")
         sets = tuple(
-            Change(column=table.columns[number].label, changed_frac=0.0 if number in kept else 1.0)
+            Change(
+                column=table.columns[number].label,
+                changed_frac=0.0
+                if number in kept
+                else by_counters
+                if by_counters is not None and _ends_hot(table, number)
+                else 1.0,
+            )
             for number in numbers
         )
         if sets and rows >= 0.5:
@@ -273,6 +282,11 @@ def _sets(
             )
     if made:
         assumed.append(_changing(table, classes, shares))
+    if made and by_counters is not None:
+        assumed.append(
+            f"of the updates that assign a column which an index reads, {by_counters:.1%} change "
+            "each such column: so many were not HOT and stayed on their page"
+        )
     if lost * updates >= 0.5 or not made:
         column, is_free = _unindexed(table)
         if column is None:
@@ -287,6 +301,28 @@ def _sets(
             f"{column}, {how}"
         )
     return made
+
+
+def _assigned(table: WatchedTable, found: CountedUpdates) -> list[int]:
+    return [n for n in found.attnums if n != table.key_attnum and n in table.columns]
+
+
+def _ends_hot(table: WatchedTable, number: int) -> bool:
+    return table.columns[number].name in table.ending_hot
+
+
+def _changed_by_counters(
+    table: WatchedTable, classes: Sequence[CountedUpdates], shares: Shares
+) -> float | None:
+    """How often a column that an index reads changes where it is assigned; None: always."""
+    counts = [
+        sum(_ends_hot(table, n) for n in _assigned(table, found) if n not in found.same)
+        for found in classes
+    ]
+    assigning = [
+        (frac, count) for frac, count in zip(shares.fracs, counts, strict=True) if frac and count
+    ]
+    return changed_frac(table.counters, assigning)
 
 
 def _kept(table: WatchedTable, found: CountedUpdates, frac: float | None) -> tuple[int, ...]:

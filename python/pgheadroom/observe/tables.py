@@ -10,7 +10,13 @@ from typing import TypeVar
 
 from pgheadroom.forms import read
 from pgheadroom.observe.answers import Answers
-from pgheadroom.observe.columns import ColumnSeen, make_column, page_widths, sampled_widths
+from pgheadroom.observe.columns import (
+    ColumnSeen,
+    distinct_values,
+    make_column,
+    page_widths,
+    sampled_widths,
+)
 from pgheadroom.observe.counters import COUNTERS, STATES, differences, rates
 from pgheadroom.observe.indexes import (
     IndexRow,
@@ -137,7 +143,13 @@ def make_table(row: AnswerRow, answers: Answers, *, label: str, taken: set[str])
         for found in answers.indexes.get(oid, ())
     ]
     live = {c["attnum"]: c for c in listed if not c["is_dropped"]}
-    key = choose_key(indexes, live, rows)
+    statistics = {
+        number: answers.statistics.get((row["schema"], row["name"], column["name"]))
+        for number, column in live.items()
+    }
+    known = {number: distinct_values(found, rows) for number, found in statistics.items()}
+    distinct = {number: float(found) for number, found in known.items() if found is not None}
+    key = choose_key(indexes, live, rows, distinct)
     columns = _columns(row, live, answers, sample, indexes, key, rows=rows, pages=pages)
     entries = [entry for column in columns.values() for entry in column.entries]
     entries += [_dropped(c) for c in listed if c["is_dropped"]]

@@ -156,11 +156,7 @@ def updated_tables(profile: Profile) -> tuple[str, ...]:
             "simple-update": ("pgbench_accounts",),
         }.get(builtin.builtin, ())
         return tuple(name for name in profile.table_names if name in names)
-    changed = {
-        operation.table
-        for operation in profile.workload.operations
-        if operation.is_update
-    }
+    changed = {operation.table for operation in profile.workload.operations if operation.is_update}
     return tuple(name for name in profile.table_names if name in changed)
 
 
