@@ -1,0 +1,1 @@
+"""Schemas of public applications through observe, predict and prove (docs/public-schemas.md)."""
