@@ -15,7 +15,7 @@ use pgheadroom_layout::{BlockNumber, HeapFillfactor, LayoutError, OffsetNumber};
 
 use crate::fsm::{FreeSpaceMap, Modified};
 use crate::hint::{self, Check};
-use crate::page::{HeapPage, InPlace, Settled, Tid, Tuple, XmaxHint};
+use crate::page::{HeapPage, Settled, Tid, Tuple, XmaxHint};
 use crate::prune::{self, PrunePlan, PruneResult};
 use crate::transaction::{Outcome, Transactions, Xid};
 use crate::vm::{Visibility, VisibilityMap};
@@ -235,17 +235,6 @@ impl Heap {
         self.pages[block.0 as usize].prune_pending(&self.behaviour)
     }
 
-    /// A HOT update of a page that is simple; see [`HeapPage::defer_hot_update`].
-    #[inline(always)]
-    pub(crate) fn defer_hot_update(
-        &mut self,
-        old: Tid,
-        xid: Xid,
-        settled: Settled,
-    ) -> Option<InPlace> {
-        self.pages[old.block.0 as usize].defer_hot_update(old.offset, xid, settled)
-    }
-
     /// The row whose newest version is at this TID; see [`HeapPage::live_row`].
     #[inline(always)]
     pub(crate) fn live_row(&self, tid: Tid, transactions: &impl Transactions) -> Option<u32> {
@@ -341,22 +330,27 @@ impl Heap {
         };
         let is_newpage = block != { old.block };
         let is_hot = !is_newpage && hot_allowed;
-        let old_page = &mut self.pages[old.block.0 as usize];
-        if is_newpage {
-            old_page.set_full();
-        }
-        old_page.set_prunable(xid);
-        let (row, root) = old_page.row_and_root(old.offset);
         let cleared_old_visibility = self.clear_visibility(old.block);
-        let mut tuple = Tuple::new(row, tuple_bytes, xid);
-        tuple.is_heap_only = is_hot;
-        tuple.is_updated = true;
-        if is_hot {
-            tuple.root = root;
-        }
-        let new = self.put(block, tuple);
         let old_page = &mut self.pages[old.block.0 as usize];
-        old_page.set_replaced(old.offset, xid, is_hot, new.tid);
+        let new = if is_hot {
+            let offset = old_page.hot_update(old.offset, xid, tuple_bytes);
+            Placed {
+                tid: Tid { block, offset },
+                initialises_page: false,
+                cleared_visibility: false,
+            }
+        } else {
+            if is_newpage {
+                old_page.set_full();
+            }
+            old_page.set_prunable(xid);
+            let row = old_page.row(old.offset).expect("a tuple");
+            let mut tuple = Tuple::new(row, tuple_bytes, xid);
+            tuple.is_updated = true;
+            let new = self.put(block, tuple);
+            self.pages[old.block.0 as usize].set_replaced(old.offset, xid, false, new.tid);
+            new
+        };
         self.note_update(old, new.tid, is_hot);
         Ok(Updated {
             new,

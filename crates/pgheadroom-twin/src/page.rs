@@ -21,6 +21,7 @@ use crate::transaction::Xid;
 use crate::unsettled::Unsettled;
 
 mod loaded;
+mod look;
 mod packed;
 mod pending;
 mod settling;

@@ -322,7 +322,8 @@ impl Table {
             let (row_type, texts) = (&self.values.row_type, &self.values.texts);
             let data_bytes = measured.tuple_bytes - measured.hoff;
             let shared = || row_type.shared_bytes(before, after, changed, texts, data_bytes, bytes);
-            self.log_update_same_page(old, &done, measured, shared, beside, wal);
+            let how = (old.block, done.is_hot, done.cleared_old_visibility);
+            self.log_update_same_page(how, measured, shared, beside, wal);
         }
         self.keep_replaced(old, row);
         self.set_slots(row, after, changed);
@@ -375,23 +376,23 @@ impl Table {
     }
 
     /// Source: `log_heap_update`, src/backend/access/heap/heapam.c (REL_18_STABLE).
-    fn log_update_same_page(
+    pub(super) fn log_update_same_page(
         &self,
-        old: Tid,
-        done: &Updated,
+        (block, is_hot, cleared_visibility): (BlockNumber, bool, bool),
         measured: Measured,
         shared: impl FnOnce() -> SharedBytes,
         beside: u32,
         wal: &mut Wal,
     ) {
-        let vm = self.log_visibility(done.cleared_old_visibility, old.block, wal);
-        let page = wal.change_with_tuples(self.forks.main, old.block, self.hole(old));
+        let vm = self.log_visibility(cleared_visibility, block, wal);
+        let hole = self.heap.pages()[block.0 as usize].exact_free_space();
+        let page = wal.change_with_tuples(self.forks.main, block, hole);
         let shared = match page {
             Page::Change if wal.is_logical() => SharedBytes::default(),
             Page::Change => shared(),
             Page::Image(_) | Page::ImageAndChange(_) => SharedBytes::default(),
         };
-        let record = if done.is_hot {
+        let record = if is_hot {
             RecordType::HeapHotUpdate
         } else {
             RecordType::HeapUpdate

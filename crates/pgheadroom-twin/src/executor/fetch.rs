@@ -2,14 +2,14 @@
 
 use std::cell::RefCell;
 
-use pgheadroom_layout::BlockNumber;
-use pgheadroom_layout::wal_record::{PageCleaning, heap_prune, heap_prune_and_visible};
+use pgheadroom_layout::wal_record::{Page, PageCleaning, heap_prune, heap_prune_and_visible};
+use pgheadroom_layout::{Behaviour, BlockNumber};
 
 use crate::checkpoint::ForkId;
 use crate::counters::TableCounters;
 use crate::heap::Heap;
 use crate::hint::{self, Check};
-use crate::page::{LinePointer, Tid, Tuple, offset_of};
+use crate::page::{LinePointer, Settled, Tid, Tuple, offset_of};
 use crate::procarray::{Ended, ProcArray, Snapshot};
 use crate::prune::{PruneResult, TupleState};
 use crate::transaction::{Outcome, Transactions, Xid};
@@ -43,6 +43,8 @@ pub(super) struct HeapParts<'a> {
     /// By row: the last statement that changed it.
     pub changed_by: &'a [u32],
     pub forks: Forks,
+    /// Bytes of the record of a pruned HOT update, as [`simple_prune_bytes`] has them.
+    pub prune_bytes: [u32; 2],
     /// Pages that the running statement has pinned: by a trigger's slot, and by a queue's head.
     pub pinned: [Option<BlockNumber>; 2],
 }
@@ -54,6 +56,55 @@ pub(super) struct HeapAccess<'a, 'w> {
     wal: &'a RefCell<&'w mut Wal>,
     /// The page that this statement has pinned for its row, so that it cannot be pruned.
     pub pinned: Option<BlockNumber>,
+}
+
+/// Who comes to a page on which a HOT update may be all that there is to prune.
+#[derive(Clone, Copy)]
+pub(super) struct Updates<'a> {
+    pub procs: &'a ProcArray,
+    pub main: ForkId,
+    /// As [`simple_prune_bytes`] has them.
+    pub prune_bytes: [u32; 2],
+}
+
+impl Updates<'_> {
+    /// Prunes a page on which a HOT update is all that a visitor finds, with the record of that;
+    /// `None` when it is not that simple, and nothing was done then.
+    ///
+    /// As `HeapAccess::prune_by_plan` does, whose plan would be that.
+    #[inline(always)]
+    pub fn prune(
+        self,
+        heap: &mut Heap,
+        counters: &mut TableCounters,
+        wal: &mut Wal,
+        block: BlockNumber,
+    ) -> Option<Settled> {
+        let updater = heap.pages()[block.0 as usize].prune_xid();
+        if self.procs.outcome(updater) != Outcome::Committed || heap.is_any_watched() {
+            return None;
+        }
+        if heap.behaviour().visibility_in_cleaning_records {
+            heap.vm_mut().pin(block);
+        }
+        let main = self.main;
+        let is_logged = wal.is_logged(main, block);
+        let hole = |heap: &Heap| heap.pages()[block.0 as usize].exact_free_space();
+        let before = if is_logged { 0 } else { hole(heap) };
+        let settled = heap.prune_pending(block)?;
+        counters.pruned(1);
+        if is_logged {
+            let bytes = self.prune_bytes[usize::from(settled.frees_item)];
+            wal.record_again(main, RecordType::HeapPrune, bytes);
+        } else {
+            wal.hint(main, block, before);
+            let page = wal.change(main, block, hole(heap));
+            let cleaning = simple_cleaning(settled.frees_item);
+            let bytes = heap_prune(heap.behaviour(), cleaning, page);
+            wal.record(RecordType::HeapPrune, bytes);
+        }
+        Some(settled)
+    }
 }
 
 impl<'a, 'w> HeapAccess<'a, 'w> {
@@ -78,17 +129,52 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
 
     /// Looks at a page and prunes it if worth while; from 19 on a statement that reads the table
     /// alone sets the page's visibility bit as well.
+    pub fn prune_opt_for(&mut self, block: BlockNumber, is_read_only: bool) {
+        if !self.is_worth_pruning(block) {
+            return;
+        }
+        let sets_bits = is_read_only && self.sets_bits_here();
+        if sets_bits || !self.prune_pending(block) {
+            self.prune_by_plan(block, is_read_only);
+        }
+    }
+
+    fn is_worth_pruning(&self, block: BlockNumber) -> bool {
+        self.parts.heap.is_worth_pruning(block, self.procs)
+            && !self.parts.pinned.contains(&Some(block))
+            && !self.procs.is_pinned(self.parts.forks.main, block)
+    }
+
+    /// Whether pruning sets visibility bits.
+    fn sets_bits_here(&self) -> bool {
+        let behaviour = self.parts.heap.behaviour();
+        behaviour.visibility_in_cleaning_records
+    }
+
+    /// Prunes a page on which a HOT update is all that a visitor finds; whether it was so.
+    #[inline]
+    fn prune_pending(&mut self, block: BlockNumber) -> bool {
+        let parts = &mut self.parts;
+        let updates = Updates {
+            procs: self.procs,
+            main: parts.forks.main,
+            prune_bytes: parts.prune_bytes,
+        };
+        let mut wal = self.wal.borrow_mut();
+        let settled = updates.prune(parts.heap, parts.counters, &mut wal, block);
+        if let Some(settled) = settled {
+            parts.heap.page_mut(block).leave_freed(settled);
+        }
+        settled.is_some()
+    }
+
+    /// Prunes a page that is worth it, by a plan.
     ///
     /// Source: `heap_page_prune_opt`, src/backend/access/heap/pruneheap.c (REL_18_STABLE, and
     /// commit b46e1e54d07 before 19beta1).
-    pub fn prune_opt_for(&mut self, block: BlockNumber, is_read_only: bool) {
-        if !self.parts.heap.is_worth_pruning(block, self.procs)
-            || self.parts.pinned.contains(&Some(block))
-            || self.procs.is_pinned(self.parts.forks.main, block)
-        {
-            return;
-        }
-        let sets_bits_here = self.parts.heap.behaviour().visibility_in_cleaning_records;
+    #[inline(never)]
+    fn prune_by_plan(&mut self, block: BlockNumber, is_read_only: bool) {
+        let sets_bits_here = self.sets_bits_here();
         if sets_bits_here {
             self.parts.heap.vm_mut().pin(block);
             if self.parts.heap.vm().get(block).all_visible {
@@ -415,6 +501,23 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
         let next = self.parts.heap.pages()[tuple.next.block.0 as usize].tuple(tuple.next.offset);
         next.is_none_or(|next| next.row != tuple.row || !next.xmax.is_valid())
     }
+}
+
+/// Pruning of one dead version: its root becomes a redirect, or leads further; then the dead
+/// version's own line pointer is free.
+fn simple_cleaning(frees_item: bool) -> PageCleaning {
+    PageCleaning {
+        redirected: 1,
+        unused: u32::from(frees_item),
+        has_conflict_horizon: true,
+        ..PageCleaning::default()
+    }
+}
+
+/// Bytes of the record of pruning one dead version, without an image: of the root itself, or of a
+/// version whose line pointer is free then.
+pub(super) fn simple_prune_bytes(behaviour: &Behaviour) -> [u32; 2] {
+    [false, true].map(|frees_item| heap_prune(behaviour, simple_cleaning(frees_item), Page::Change))
 }
 
 /// Source: `HeapTupleHeaderIsHotUpdated`, src/include/access/htup_details.h (REL_18_STABLE).

@@ -17,24 +17,22 @@
 //! - The version there is the row's newest, committed and seen by the statement's snapshot, and
 //!   nobody has locked it.
 //! - The columns assigned have a fixed width and place and are in no index.
-//! - Everything that is unsettled on the page is one HOT update (`page::pending`).
+//! - No other version comes before it in its chain, once the page is pruned.
 //!
 //! `tests/steady_path.rs` plays random workloads with and without it.
 
 use std::cell::RefCell;
 
 use pgheadroom_layout::BlockNumber;
-use pgheadroom_layout::wal_record::{
-    Page, PageCleaning, SharedBytes, heap_prune, heap_update_same_page,
-};
+use pgheadroom_layout::wal_record::{Page, heap_update_same_page};
 
-use crate::executor::fetch::HeapAccess;
+use crate::executor::fetch::{HeapAccess, Updates, simple_prune_bytes};
 use crate::executor::table::Table;
 use crate::executor::{Assignment, Database, TableId};
-use crate::page::{Settled, Tid};
+use crate::page::{InPlace, Settled, Tid};
 use crate::procarray::{ProcArray, Snapshot};
-use crate::row::{Differing, NULL_SLOT};
-use crate::transaction::{Outcome, Transactions, Xid};
+use crate::row::{Differing, Measured, NULL_SLOT};
+use crate::transaction::{Transactions, Xid};
 use crate::wal::{RecordType, Wal};
 
 /// A row that a statement by key is about.
@@ -197,33 +195,31 @@ impl Table {
             return false;
         };
         let settled = self.prune_before_update(tid.block, procs, wal);
-        // A page that everyone sees all of is no longer one, should the update go through; where
-        // replaced versions are kept, the long way keeps them.
+        // Where replaced versions are kept, the long way keeps them.
         let keeps_replaced = self.values.replaced.is_kept();
         let page = self.heap.page_mut(tid.block);
-        let was_visible = page.is_all_visible() && !keeps_replaced;
+        let was_visible = page.is_all_visible();
+        let done = if was_visible && keeps_replaced {
+            None
+        } else {
+            page.simple_hot_update(tid.offset, xid, settled)
+        };
+        let Some(InPlace {
+            new: offset,
+            lp_len,
+        }) = done
+        else {
+            page.leave_freed(settled);
+            return false;
+        };
         if was_visible {
             page.set_all_visible(false);
         }
-        let Some(done) = self.heap.defer_hot_update(tid, xid, settled) else {
-            let page = self.heap.page_mut(tid.block);
-            page.leave_freed(settled);
-            if was_visible {
-                page.set_all_visible(true);
-            }
-            return false;
-        };
-        let is_map_changed = was_visible && self.heap.vm_mut().clear(tid.block);
-        if is_map_changed {
-            self.log_first_in_place(tid.block, done.lp_len, &changed, wal);
-        } else {
-            self.log_in_place(tid.block, done.lp_len, &changed, wal);
-        }
-        let new = Tid {
-            block: tid.block,
-            offset: done.new,
-        };
-        if tid.block.0 < self.class.old_pages {
+        let block = tid.block;
+        let new = Tid { block, offset };
+        let clears_map = was_visible && self.heap.vm_mut().clear(block);
+        self.log_in_place(block, lp_len, &changed, clears_map, wal);
+        if block.0 < self.class.old_pages {
             self.counters.on_old_page(true);
         }
         self.values.rows.set_place(row, new);
@@ -238,7 +234,8 @@ impl Table {
         true
     }
 
-    /// As `HeapAccess::visit`, shorter for a page that is simple.
+    /// As `HeapAccess::prune_opt`, for an update of the page that follows at once, and takes the
+    /// line pointer that is left open.
     #[inline(always)]
     fn prune_before_update(
         &mut self,
@@ -249,35 +246,21 @@ impl Table {
         if !self.heap.is_worth_pruning(block, procs) {
             return Settled::NOTHING;
         }
-        let updater = self.heap.pages()[block.0 as usize].prune_xid();
-        let is_pinned = procs.is_shared() && procs.is_pinned(self.forks.main, block);
-        if is_pinned || procs.outcome(updater) != Outcome::Committed {
-            let wal = RefCell::new(wal);
-            HeapAccess::new(self.heap_parts(), procs, &wal, None).prune_opt(block);
-            return Settled::NOTHING;
-        }
-        if self.heap.behaviour().visibility_in_cleaning_records {
-            self.heap.vm_mut().pin(block);
-        }
-        let is_logged = wal.is_logged(self.forks.main, block);
-        let hole = if is_logged { 0 } else { self.hole_of(block) };
-        let Some(settled) = self.heap.prune_pending(block) else {
-            let wal = RefCell::new(wal);
-            HeapAccess::new(self.heap_parts(), procs, &wal, None).prune_opt(block);
-            return Settled::NOTHING;
+        let (main, prune_bytes) = (self.forks.main, self.scratch.prune_bytes);
+        let is_pinned = procs.is_shared() && procs.is_pinned(main, block);
+        let updates = Updates {
+            procs,
+            main,
+            prune_bytes,
         };
-        self.counters.pruned(1);
-        if is_logged {
-            let bytes = self.scratch.prune_bytes[usize::from(settled.frees_item)];
-            wal.record_again(self.forks.main, RecordType::HeapPrune, bytes);
-        } else {
-            wal.hint(self.forks.main, block, hole);
-            let page = wal.change(self.forks.main, block, self.hole_of(block));
-            let cleaning = simple_cleaning(settled.frees_item);
-            let bytes = heap_prune(self.heap.behaviour(), cleaning, page);
-            wal.record(RecordType::HeapPrune, bytes);
+        if !is_pinned
+            && let Some(settled) = updates.prune(&mut self.heap, &mut self.counters, wal, block)
+        {
+            return settled;
         }
-        settled
+        let wal = RefCell::new(wal);
+        HeapAccess::new(self.heap_parts(), procs, &wal, None).prune_opt(block);
+        Settled::NOTHING
     }
 
     /// The row's new values; `None` when there is an error to tell, or NULLs shift what changes.
@@ -312,64 +295,31 @@ impl Table {
         Some(changed)
     }
 
-    /// The hole of a heap page as it is.
-    fn hole_of(&self, block: BlockNumber) -> u32 {
-        self.heap.pages()[block.0 as usize].exact_free_space()
-    }
-
     /// Logs the update.
     #[inline(always)]
-    fn log_in_place(&self, block: BlockNumber, lp_len: u16, changed: &Changed, wal: &mut Wal) {
-        let hoff = changed.hoff;
-        let tuple_bytes = u32::from(lp_len);
-        if wal.is_logged(self.forks.main, block) && !wal.is_logical() {
-            let shared = changed.differing.shared(tuple_bytes - hoff);
-            let bytes = heap_update_same_page(tuple_bytes, hoff, shared, Page::Change, None);
+    fn log_in_place(
+        &self,
+        block: BlockNumber,
+        lp_len: u16,
+        changed: &Changed,
+        clears_map: bool,
+        wal: &mut Wal,
+    ) {
+        let (hoff, tuple_bytes) = (changed.hoff, u32::from(lp_len));
+        let shared = || changed.differing.shared(tuple_bytes - hoff);
+        if !clears_map && wal.is_logged(self.forks.main, block) && !wal.is_logical() {
+            let bytes = heap_update_same_page(tuple_bytes, hoff, shared(), Page::Change, None);
             wal.record_again(self.forks.main, RecordType::HeapHotUpdate, bytes);
-            return;
-        }
-        self.log_with_map(block, lp_len, changed, None, wal);
-    }
-
-    /// The same, where the page's bits in the visibility map were cleared.
-    #[cold]
-    fn log_first_in_place(
-        &self,
-        block: BlockNumber,
-        lp_len: u16,
-        changed: &Changed,
-        wal: &mut Wal,
-    ) {
-        let vm = self.log_visibility(true, block, wal);
-        self.log_with_map(block, lp_len, changed, vm, wal);
-    }
-
-    fn log_with_map(
-        &self,
-        block: BlockNumber,
-        lp_len: u16,
-        changed: &Changed,
-        vm: Option<Page>,
-        wal: &mut Wal,
-    ) {
-        let hoff = changed.hoff;
-        let tuple_bytes = u32::from(lp_len);
-        let page = wal.change_with_tuples(self.forks.main, block, self.hole_of(block));
-        let shared = if page == Page::Change && !wal.is_logical() {
-            changed.differing.shared(tuple_bytes - hoff)
         } else {
-            SharedBytes::default()
-        };
-        let bytes = heap_update_same_page(tuple_bytes, hoff, shared, page, vm);
-        wal.record(RecordType::HeapHotUpdate, bytes);
+            let measured = Measured { tuple_bytes, hoff };
+            self.log_update_same_page((block, true, clears_map), measured, shared, 0, wal);
+        }
     }
 
     /// Which columns an update may change without another way than in place, and what its record
     /// of pruning takes.
     pub(super) fn learn_columns(&mut self) {
-        let behaviour = self.heap.behaviour();
-        self.scratch.prune_bytes = [false, true]
-            .map(|frees_item| heap_prune(behaviour, simple_cleaning(frees_item), Page::Change));
+        self.scratch.prune_bytes = simple_prune_bytes(self.heap.behaviour());
         let columns = self.values.row_type.columns.iter().enumerate();
         let stays = columns.map(|(column, layout)| {
             let is_indexed = self.indexes.blocks_hot[column] || self.indexes.is_summarized[column];
@@ -377,16 +327,5 @@ impl Table {
             layout.width.is_some() && layout.offset.is_some() && is_simple
         });
         self.indexes.stays_in_place = stays.collect();
-    }
-}
-
-/// Pruning of one dead version: its root becomes a redirect, or leads further; then the dead
-/// version's own line pointer is free.
-fn simple_cleaning(frees_item: bool) -> PageCleaning {
-    PageCleaning {
-        redirected: 1,
-        unused: u32::from(frees_item),
-        has_conflict_horizon: true,
-        ..PageCleaning::default()
     }
 }

@@ -135,6 +135,17 @@ impl Packed {
         }
     }
 
+    /// A heap-only version as an update makes it.
+    pub const fn heap_only(row: u32, xmin: Xid, lp_len: u16, root: OffsetNumber) -> Self {
+        Self {
+            row,
+            xmin,
+            lp_len,
+            root,
+            flags: NORMAL | IS_HEAP_ONLY | IS_UPDATED,
+        }
+    }
+
     /// A heap-only version whose inserter is noted as committed, which nobody has changed.
     pub const fn settled_heap_only(row: u32, xmin: Xid, lp_len: u16, root: OffsetNumber) -> Self {
         Self {
@@ -327,7 +338,8 @@ impl HeapPage {
     #[inline]
     pub(crate) fn replaced(&self, offset: OffsetNumber) -> Option<Replaced> {
         let packed = self.items.get(index_of(offset))?;
-        if !packed.is_replaced() || offset == self.pending.new {
+        let is_pending = offset == self.pending.new || offset == self.pending.old;
+        if !packed.is_replaced() || is_pending {
             return None;
         }
         let link = &self.links[index_of(offset)];

@@ -1,5 +1,4 @@
-//! The update that most pages live on: a HOT update, alone on its page until the next visitor
-//! prunes it away.
+//! A page's last HOT update, noted in the header until somebody changes the page otherwise.
 //!
 //! ```text
 //!              root        old       new            items touched
@@ -9,21 +8,21 @@
 //!
 //! A steady page is updated once, pruned by the next visitor, updated again, and so on. Written out
 //! at once, an update would touch two items, and pruning it the same two and the root: all of them
-//! cache misses in a large table. So the update is only noted in the page's header, and what the
-//! items become is written when it is pruned. Whoever asks for an item meanwhile is told what it
-//! is; whoever changes one has the update written out before ([`HeapPage::note_pending`]).
+//! cache misses in a large table. So every HOT update is only noted in the page's header, and what
+//! the items become is written when it is pruned. Whoever asks for an item meanwhile is told what
+//! it is; whoever changes one, or updates another row, has the update written out before
+//! ([`HeapPage::note_pending`]).
 
 use pgheadroom_layout::OffsetNumber;
 use pgheadroom_layout::page::MAX_HEAP_TUPLES_PER_PAGE;
 use pgheadroom_layout::toast::TOAST_TUPLE_THRESHOLD;
 use pgheadroom_layout::version::Behaviour;
 
-use crate::memory::{Pieces, prefetch};
 use crate::page::packed::Packed;
 use crate::page::{HeapPage, LinePointer, Tid, Tuple, XmaxHint, aligned, index_of};
 use crate::transaction::{Outcome, Transactions, Xid};
 
-/// A HOT update that the items do not show yet. The old version is settled but for it.
+/// A HOT update that the items do not show yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PendingUpdate {
     pub row: u32,
@@ -32,8 +31,10 @@ pub(super) struct PendingUpdate {
     /// 0 when there is no update.
     pub new: OffsetNumber,
     pub root: OffsetNumber,
-    /// Length of the new version, and of the old one.
+    /// Length of the new version.
     pub lp_len: u16,
+    /// Length of the old one.
+    pub old_len: u16,
 }
 
 impl PendingUpdate {
@@ -44,6 +45,7 @@ impl PendingUpdate {
         new: OffsetNumber(0),
         root: OffsetNumber(0),
         lp_len: 0,
+        old_len: 0,
     };
 }
 
@@ -98,6 +100,7 @@ impl HeapPage {
         };
         tuple.xmax = pending.xid;
         tuple.xmax_hint = XmaxHint::Unset;
+        tuple.is_locked_only = false;
         tuple.is_hot_updated = true;
         tuple.next = Tid {
             block: self.block,
@@ -118,7 +121,7 @@ impl HeapPage {
         tuple
     }
 
-    /// Writes the pending update out, as any other update is at once.
+    /// Writes the pending update out.
     #[inline]
     pub(super) fn note_pending(&mut self) {
         if let Some(pending) = self.pending() {
@@ -126,50 +129,17 @@ impl HeapPage {
         }
     }
 
-    #[cold]
+    #[inline(never)]
     fn write_pending(&mut self, pending: PendingUpdate) {
-        let old = self.item_at(pending.old);
-        let new = self.item_at(pending.new);
+        let PendingUpdate { row, xid, root, .. } = pending;
         self.pending = PendingUpdate::NONE;
-        self.put(pending.old, old);
-        self.put(pending.new, new);
-        self.unsettle(pending.old);
+        self.items[index_of(pending.new)] = Packed::heap_only(row, xid, pending.lp_len, root);
         self.unsettle(pending.new);
-    }
-
-    /// The memory of the items.
-    pub(crate) fn pieces(&self, pieces: &mut Pieces) {
-        pieces.add(&self.items);
-    }
-
-    /// Asks for the memory of the items that pruning the pending update and updating this tuple
-    /// will touch.
-    #[inline]
-    pub(crate) fn look_at_items(&self, offset: OffsetNumber) {
-        for offset in [self.pending.root, self.pending.new, offset] {
-            if let Some(item) = self.items.get(usize::from(offset.0).wrapping_sub(1)) {
-                prefetch(item);
-            }
-        }
-    }
-
-    /// Asks for the memory of all that a page is but for its items.
-    #[inline]
-    pub(crate) fn look_at_header(&self) {
-        prefetch(self);
-        prefetch(&self.links);
-    }
-
-    /// Asks for the memory of a version that will be looked at.
-    #[inline]
-    pub(crate) fn look_at_version(&self, offset: OffsetNumber) {
-        let position = usize::from(offset.0).wrapping_sub(1);
-        if let Some(item) = self.items.get(position) {
-            prefetch(item);
-        }
-        if let Some(link) = self.links.get(position) {
-            prefetch(link);
-        }
+        let next = Tid {
+            block: self.block,
+            offset: pending.new,
+        };
+        self.set_replaced(pending.old, xid, true, next);
     }
 
     /// The row whose newest version this is, if that is known without looking further: nobody has
@@ -192,16 +162,16 @@ impl HeapPage {
     }
 
     /// Prunes the pending update away, where that is all that a visitor finds to do: nothing else
-    /// on the page is unsettled, and every snapshot sees it as ended. `None` when that is not so,
-    /// and nothing was done then. [`HeapPage::defer_hot_update`] or [`HeapPage::leave_freed`] has
-    /// to follow.
+    /// on the page is unsettled, and every snapshot sees it as ended, as it sees its transaction as
+    /// committed. `None` when that is not so, and nothing was done then.
+    /// [`HeapPage::simple_hot_update`] or [`HeapPage::leave_freed`] has to follow.
     ///
     /// Source: as `prune::plan` and `PrunePlan::apply`, for one root, one dead version and one
     /// live.
     #[inline(always)]
     pub(crate) fn prune_pending(&mut self, behaviour: &Behaviour) -> Option<Settled> {
         let pending = self.pending()?;
-        if self.has_unsettled || self.prune_xid != pending.xid {
+        if self.has_unsettled || self.prune_xid != pending.xid || pending.root.0 == 0 {
             return None;
         }
         let PendingUpdate { root, old, new, .. } = pending;
@@ -209,7 +179,7 @@ impl HeapPage {
         self.items[index_of(root)] = Packed::redirect(new);
         self.items[index_of(new)] =
             Packed::settled_heap_only(pending.row, pending.xid, pending.lp_len, root);
-        self.pd_upper += aligned(pending.lp_len);
+        self.pd_upper += aligned(pending.old_len);
         let mut settled = Settled::NOTHING;
         if root != old {
             settled.frees_item = true;
@@ -231,43 +201,84 @@ impl HeapPage {
     }
 
     /// Writes what [`HeapPage::prune_pending`] has left open, for whoever does not update now.
+    #[inline]
     pub(crate) fn leave_freed(&mut self, settled: Settled) {
         if settled.freed.0 != 0 {
             self.items[index_of(settled.freed)] = Packed::UNUSED;
         }
     }
 
-    /// A HOT update of a settled tuple by a version of the same length, if it fits and nothing
-    /// else is unsettled on the page; `None` when it is not that simple, and nothing was done then.
-    ///
-    /// The caller has asked [`HeapPage::live_row`] about the tuple, and makes sure that the
-    /// transaction commits.
-    ///
-    /// Source: as `Heap::update`.
+    /// As [`HeapPage::hot_update`], of a settled tuple by a version of the same length, if that
+    /// fits beside it and whoever comes to it by the index finds nothing to note on the way; `None`
+    /// when it is not that simple, and nothing was done then. `settled` is what pruning has left
+    /// open just before.
     #[inline(always)]
-    pub(crate) fn defer_hot_update(
+    pub(crate) fn simple_hot_update(
         &mut self,
         old: OffsetNumber,
         xid: Xid,
         settled: Settled,
     ) -> Option<InPlace> {
         let packed = self.items[index_of(old)];
-        let row = packed.settled_row()?;
-        let root = if packed.is_heap_only() {
-            packed.root
-        } else {
-            old
-        };
-        let is_simple = self.pending.new.0 == 0
-            && root.0 != 0
-            && !self.has_unsettled
-            && !self.prune_xid.is_valid()
-            && !self.is_all_visible
+        let is_simple = packed.settled_row().is_some()
             && u32::from(packed.lp_len) <= TOAST_TUPLE_THRESHOLD
             && u32::from(aligned(packed.lp_len)) <= self.heap_free_space();
         if !is_simple {
             return None;
         }
+        if self.pending.new.0 != 0 || self.has_unsettled {
+            if !self.is_first(old, &packed) {
+                return None;
+            }
+            self.note_pending();
+        }
+        let lp_len = packed.lp_len;
+        let new = self.put_hot(old, &packed, (xid, lp_len), settled);
+        Some(InPlace { new, lp_len })
+    }
+
+    /// Whether no version comes before this settled one in its chain, nor behind it.
+    #[inline(never)]
+    fn is_first(&self, offset: OffsetNumber, packed: &Packed) -> bool {
+        if offset == self.pending.old || offset == self.pending.new {
+            return false;
+        }
+        let root = packed.root;
+        !packed.is_heap_only()
+            || (root.0 != 0 && self.item_at(root) == LinePointer::Redirect(offset))
+    }
+
+    /// A HOT update: a new version of this length, for which the page has room, takes the place of
+    /// a tuple; the new version's line pointer.
+    ///
+    /// # Panics
+    /// When it does not fit.
+    ///
+    /// Source: `PageAddItemExtended`, src/backend/storage/page/bufpage.c, in `heap_update`
+    /// (REL_18_STABLE).
+    pub(crate) fn hot_update(&mut self, old: OffsetNumber, xid: Xid, lp_len: u16) -> OffsetNumber {
+        self.note_pending();
+        let packed = self.items[index_of(old)];
+        let new = self.put_hot(old, &packed, (xid, lp_len), Settled::NOTHING);
+        assert!(self.pd_lower() <= self.pd_upper(), "tuple does not fit");
+        new
+    }
+
+    /// Notes a HOT update of what is at `old`; no other one is pending.
+    #[inline(always)]
+    fn put_hot(
+        &mut self,
+        old: OffsetNumber,
+        packed: &Packed,
+        (xid, lp_len): (Xid, u16),
+        settled: Settled,
+    ) -> OffsetNumber {
+        let row = packed.row().expect("a tuple");
+        let root = if packed.is_heap_only() {
+            packed.root
+        } else {
+            old
+        };
         let new = if settled.freed.0 != 0 {
             self.unused_items = 0;
             self.unused_from = settled.freed.0;
@@ -276,19 +287,17 @@ impl HeapPage {
             self.new_item()
         };
         assert!(self.items.len() <= MAX_HEAP_TUPLES_PER_PAGE as usize);
-        self.pd_upper -= aligned(packed.lp_len);
-        self.prune_xid = xid;
+        self.pd_upper -= aligned(lp_len);
+        self.set_prunable(xid);
         self.pending = PendingUpdate {
             row,
             xid,
             old,
             new,
             root,
-            lp_len: packed.lp_len,
+            lp_len,
+            old_len: packed.lp_len,
         };
-        Some(InPlace {
-            new,
-            lp_len: packed.lp_len,
-        })
+        new
     }
 }

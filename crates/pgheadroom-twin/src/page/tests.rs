@@ -1,6 +1,9 @@
 //! Tests of one page.
 
 use super::*;
+use crate::hint;
+use crate::prune::{self, DeadRoots};
+use crate::transaction::SingleSession;
 use pgheadroom_layout::PgVersion;
 
 pub(crate) fn tuple(lp_len: u16) -> Tuple {
@@ -56,6 +59,87 @@ fn trailing_line_pointers() {
         page.reclaim_dead(&behaviour, &[OffsetNumber(2)]);
         assert_eq!(page.item_count(), after_vacuum, "{major}");
     }
+}
+
+/// A HOT update that is only noted is to everybody what it is when it is written out, whatever the
+/// page was before: rows that were locked, updated and pruned.
+#[test]
+fn a_noted_update_is_what_it_is_written_out() {
+    let behaviour = PgVersion::new(18, 4).unwrap().behaviour();
+    let mut page = HeapPage::empty();
+    let rows: Vec<_> = (0..4)
+        .map(|_| page.add(BlockNumber(7), tuple(100)))
+        .collect();
+    let mut newest = rows;
+    let mut at_once = 0;
+    for step in 0..60_u32 {
+        let row = step as usize * 7 % 4;
+        let (old, xid) = (newest[row], Xid(10 + step));
+        if step % 5 == 0 {
+            let mut locked = page.tuple_mut(old);
+            (locked.xmax, locked.is_locked_only) = (xid, true);
+            locked.xmax_hint = XmaxHint::UnsetKeyShare;
+        }
+        newest[row] = page.hot_update(old, xid, 100 + 8 * (step % 3) as u16);
+        assert!(page.pending().is_some());
+        let mut written = page.clone();
+        written.note_pending();
+        assert!(written.pending().is_none());
+        assert_eq!(page.items(), written.items(), "{step}");
+        assert_eq!(page.unsettled(), written.unsettled());
+        assert_eq!(page.pd_upper(), written.pd_upper());
+        for offset in page.offsets() {
+            let of = |page: &HeapPage| {
+                let row = page.row(offset);
+                let of_row = row.map(|row| {
+                    let root = page.root_of(offset, row);
+                    (
+                        page.newest(offset),
+                        root,
+                        page.lp_len(offset),
+                        page.row_and_root(offset),
+                    )
+                });
+                let flags = [page.is_dead(offset), page.is_redirect(offset)];
+                (
+                    of_row,
+                    page.plain(offset),
+                    page.replaced(offset),
+                    flags,
+                    page.is_heap_only(offset),
+                )
+            };
+            assert_eq!(of(&page), of(&written), "{step} {offset:?}");
+        }
+        if step % 3 != 1 {
+            let horizon = SingleSession {
+                current: Xid(99),
+                held_xmin: None,
+            };
+            let prune = |page: &mut HeapPage| {
+                hint::note_unsettled(page, &horizon);
+                prune::plan(page, &behaviour, DeadRoots::Stay, &horizon).apply(page, &behaviour);
+            };
+            let settled = page.prune_pending(&behaviour);
+            at_once += u32::from(settled.is_some());
+            prune(&mut written);
+            match settled {
+                Some(settled) => page.leave_freed(settled),
+                None => prune(&mut page),
+            }
+            assert_eq!(page.items(), written.items(), "{step}");
+            let of = |page: &HeapPage| {
+                let room = (
+                    page.pd_upper(),
+                    page.heap_free_space(),
+                    page.has_free_lines(),
+                );
+                (room, page.prune_xid(), page.is_full(), page.unsettled())
+            };
+            assert_eq!(of(&page), of(&written), "{step}");
+        }
+    }
+    assert!((10..50).contains(&at_once), "{at_once}");
 }
 
 /// How far a walk has come stays with the redirect, as long as it is that one, and makes no other

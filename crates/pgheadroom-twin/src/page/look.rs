@@ -1,0 +1,43 @@
+//! A page's memory, asked for ahead of time.
+
+use pgheadroom_layout::OffsetNumber;
+
+use crate::memory::{Pieces, prefetch};
+use crate::page::HeapPage;
+
+impl HeapPage {
+    /// The memory of the items.
+    pub(crate) fn pieces(&self, pieces: &mut Pieces) {
+        pieces.add(&self.items);
+    }
+
+    /// Asks for the memory of the items that pruning the pending update and updating this tuple
+    /// will touch.
+    #[inline]
+    pub(crate) fn look_at_items(&self, offset: OffsetNumber) {
+        for offset in [self.pending.root, self.pending.new, offset] {
+            if let Some(item) = self.items.get(usize::from(offset.0).wrapping_sub(1)) {
+                prefetch(item);
+            }
+        }
+    }
+
+    /// Asks for the memory of all that a page is but for its items.
+    #[inline]
+    pub(crate) fn look_at_header(&self) {
+        prefetch(self);
+        prefetch(&self.links);
+    }
+
+    /// Asks for the memory of a version that will be looked at.
+    #[inline]
+    pub(crate) fn look_at_version(&self, offset: OffsetNumber) {
+        let position = usize::from(offset.0).wrapping_sub(1);
+        if let Some(item) = self.items.get(position) {
+            prefetch(item);
+        }
+        if let Some(link) = self.links.get(position) {
+            prefetch(link);
+        }
+    }
+}
