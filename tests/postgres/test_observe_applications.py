@@ -10,7 +10,9 @@ import pytest
 from pgheadroom.observe import find_classes, observe
 from pgheadroom.outcome import middle
 from pgheadroom.predict import predict
+from pgheadroom.profile import parse_profile
 from pgheadroom.profile.tables import Values
+from pgheadroom.prove import prove
 from pgheadroom.servers import Host, ServerPrograms
 from pgheadroom.sources.log import read_statements
 
@@ -90,3 +92,57 @@ def test_the_key_is_the_column_that_tells_rows_apart(programs: ServerPrograms) -
     assert visits.key is not None
     assert (visits.key.name, visits.key.type) == ("site", "text")
     assert visits.column("shard").values == Values(kind="random", ndistinct=4)
+
+
+QUEUE = """
+CREATE TYPE job_state AS ENUM ('created', 'active', 'done');
+CREATE TABLE queue (id int8 PRIMARY KEY, state job_state NOT NULL, n int4)
+    WITH (autovacuum_enabled = off);
+INSERT INTO queue SELECT i, 'done', i FROM generate_series(1, 2000) i;
+CREATE INDEX queue_failed ON queue (n) WHERE state = 'active';
+CREATE INDEX queue_done ON queue (n) WHERE state = 'done';
+VACUUM ANALYZE
+"""
+
+
+@pytest.mark.pg(">= 16, < 19")
+def test_a_partial_index_that_never_had_an_entry_has_none(programs: ServerPrograms) -> None:
+    """
+    Thirteen of pg-boss' indexes are for policies that nobody used, and stood over all rows.
+
+    A profile of it wrote twice the WAL, and had twice the index pages. HOT ends by them all the
+    same, for their predicates name the state.
+    """
+    with Host(programs) as host:
+        cluster = host.cluster("main")
+        cluster.start({"autovacuum": "off"})
+        observed.load(cluster, QUEUE)
+        recording = observed.watched(cluster)
+    table = observed.profile_of(recording).table("queue")
+    where = {index.name: index.where for index in table.indexes}
+    assert where["queue_failed"] == '"state" IS NULL AND "state" IS NOT NULL'
+    assert where["queue_done"] == '"state" IS NOT NULL'
+    updated = {
+        "schema_version": 1,
+        "table": [
+            {
+                "name": "queue",
+                "rows": 2000,
+                "columns": [
+                    {"name": "id", "type": "int8"},
+                    {"name": "state", "type": "int4"},
+                    {"name": "n", "type": "int4"},
+                ],
+                "indexes": [
+                    {"name": "queue_pkey", "columns": ["id"], "unique": True},
+                    {"name": "queue_failed", "columns": ["n"], "where": where["queue_failed"]},
+                ],
+            }
+        ],
+        "operation": [{"table": "queue", "kind": "update", "sets": ["state"]}],
+        "run": {"operations": 500},
+    }
+    proof = prove(parse_profile(updated), server=str(programs.bin_dir))
+    assert not proof.beyond
+    (cell,) = proof.cells
+    assert cell.predicted.value("hot_frac") == 0

@@ -150,7 +150,13 @@ def _shown(is_there: bool, found: T | None) -> T | str | None:
 
 
 def profile_index(
-    index: IndexRow, columns: Mapping[int, ColumnSeen], *, is_key: bool, taken: set[str], label: str
+    index: IndexRow,
+    columns: Mapping[int, ColumnSeen],
+    *,
+    is_key: bool,
+    is_empty: bool,
+    taken: set[str],
+    label: str,
 ) -> tuple[IndexProfile | None, str | None]:
     """
     What stands for an index in the profile, and what is different about it.
@@ -159,6 +165,7 @@ def profile_index(
         index: A live index.
         columns: The table's columns by attribute number.
         is_key: The profile finds rows by it.
+        is_empty: It has no page but the first, so it never had an entry.
         taken: Names of tables and indexes that the profile has already.
         label: Its name, with the schema where that is not public.
     """
@@ -183,7 +190,7 @@ def profile_index(
     if method == "btree" and not is_key and not index.row["has_expressions"]:
         made = _with_orders(made, index, columns)
     if index.row["has_predicate"]:
-        where, differs_too = _where(index, columns, substituted=substituted)
+        where, differs_too = _where(index, columns, substituted=substituted, is_empty=is_empty)
         made, differs = replace(made, where=where), differs_too or differs
     return made, differs or why
 
@@ -221,17 +228,24 @@ def _listed(
 
 
 def _where(
-    index: IndexRow, columns: Mapping[int, ColumnSeen], *, substituted: bool
+    index: IndexRow, columns: Mapping[int, ColumnSeen], *, substituted: bool, is_empty: bool
 ) -> tuple[str, str | None]:
-    """The predicate, or one over the same columns where its text cannot stand."""
+    """
+    The predicate, or one over the same columns where its text cannot stand.
+
+    That one takes all rows, or none into an index that never had any: of a queue's partial indexes
+    for policies that nobody uses.
+    """
     predicate = (index.definition or {}).get("predicate")
     if predicate is not None and not substituted:
         return str(predicate), None
     inside = {n for n in (*index.keys, *index.included) if n > 0}
     named = [n for n in index.depends if n not in inside] or list(index.depends)
-    where = " AND ".join(
-        f"{quoting.shown_identifier(columns[n].label)} IS NOT NULL" for n in named if n in columns
-    )
+    names = [quoting.shown_identifier(columns[n].label) for n in named if n in columns]
+    where = " AND ".join(f"{name} IS NOT NULL" for name in names)
+    if is_empty and names:
+        never = f"{names[0]} IS NULL AND {where}"
+        return never, "its predicate stands as one that no row fulfils, for it never had an entry"
     return where, "its predicate stands as IS NOT NULL of its columns: HOT is right, its size not"
 
 

@@ -153,7 +153,7 @@ def make_table(row: AnswerRow, answers: Answers, *, label: str, taken: set[str])
     columns = _columns(row, live, answers, sample, indexes, key, rows=rows, pages=pages)
     entries = [entry for column in columns.values() for entry in column.entries]
     entries += [_dropped(c) for c in listed if c["is_dropped"]]
-    made_indexes, differing = _indexes(row, indexes, columns, key, taken)
+    made_indexes, differing = _indexes(row, indexes, columns, key, taken, answers)
     made_indexes = _stated(made_indexes, differing, indexes, entries, answers, rows=rows)
     return WatchedTable(
         row=row,
@@ -319,6 +319,7 @@ def _indexes(
     columns: Mapping[int, ColumnSeen],
     key: tuple[IndexRow, int] | None,
     taken: set[str],
+    answers: Answers,
 ) -> tuple[list[IndexProfile], dict[str, str]]:
     made: list[IndexProfile] = []
     differing: dict[str, str] = {}
@@ -329,7 +330,15 @@ def _indexes(
             continue
         label = called(row["schema"], name)
         is_key = key is not None and index is key[0]
-        found, why = profile_index(index, columns, is_key=is_key, taken=taken, label=label)
+        size = answers.sizes.get(int(index.row["oid"]))
+        found, why = profile_index(
+            index,
+            columns,
+            is_key=is_key,
+            is_empty=size is not None and int(size["main_bytes"]) == PAGE_BYTES,
+            taken=taken,
+            label=label,
+        )
         if found is not None:
             made.append(found)
         if why is not None:
