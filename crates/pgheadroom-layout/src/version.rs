@@ -259,8 +259,8 @@ pub struct Behaviour {
     /// Whether a new B-tree takes equal `bpchar` for equal in their bytes, and deduplicates them.
     ///
     /// Changed in a minor release of November 2026. Seen on servers: it does on 15.18, 15.19,
-    /// 16.15, 17.11 and 18.6, and does not on 15.20; that the other branches' releases of that day
-    /// changed as well is assumed. Source: `_bt_allequalimage`,
+    /// 16.15, 17.11 and 18.6, and does not on 15.20 and 19rc1; that the other branches' releases of
+    /// that day changed as well is assumed. Source: `_bt_allequalimage`,
     /// src/backend/access/nbtree/nbtutils.c (REL_18_4).
     pub bpchar_has_equal_image: bool,
     /// Whether a page's `pd_prune_xid` is set by rows that come to it, not only by those that go.
@@ -380,7 +380,7 @@ impl Behaviour {
                 16 => !version.at_least(16, 16),
                 17 => !version.at_least(17, 12),
                 18 => !version.at_least(18, 7),
-                19.. => true, // as the release candidate's predecessor
+                19.. => false,
             },
             btree_array_scan_by_page: major >= 17,
             multixact_page_number_bytes: if major >= 17 { 8 } else { 4 },
@@ -451,7 +451,7 @@ mod tests {
 
     /// 19 differs from 18 in these alone, and is marked as not compared with a final release.
     #[test]
-    fn nineteen_differs_in_five_rules() {
+    fn nineteen_differs_in_six_rules() {
         let newest = behaviour("19.0");
         let expected = Behaviour {
             version: newest.version,
@@ -461,6 +461,7 @@ mod tests {
             multixact_offset_bytes: 8,
             toast_compression: Method::Lz4,
             index_scans_keep_pin: true,
+            bpchar_has_equal_image: false,
             ..behaviour("18.6")
         };
         assert_eq!(newest, expected);

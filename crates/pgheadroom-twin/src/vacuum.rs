@@ -378,10 +378,10 @@ impl Heap {
         let count = u32::try_from(dead.len()).unwrap_or(u32::MAX);
         let visible = page::all_visible(page, transactions);
         let change = match visible {
-            Some(all_frozen) if behaviour.visibility_in_cleaning_records => {
+            Some(found) if behaviour.visibility_in_cleaning_records => {
                 Change::CleanedVisible(PageCleaning {
                     unused: count,
-                    has_conflict_horizon: !all_frozen,
+                    has_conflict_horizon: found.has_visible_xid,
                     ..PageCleaning::default()
                 })
             }
@@ -392,8 +392,8 @@ impl Heap {
         self.note(block, || EventKind::Reclaimed {
             items: dead.iter().map(|offset| offset.0).collect(),
         });
-        if let Some(all_frozen) = visible {
-            self.set_visible_logged(block, all_frozen, done, log);
+        if let Some(found) = visible {
+            self.set_visible_logged(block, found.all_frozen, done, log);
         }
     }
 

@@ -230,7 +230,7 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
         let mut wal = self.wal.borrow_mut();
         let is_cheap = is_pruned || (wal.is_dirty(main, block) && !wal.owes_image(main, block));
         let page = &self.parts.heap.pages()[block.0 as usize];
-        let Some(all_frozen) = all_visible(page, self.procs).filter(|_| is_cheap) else {
+        let Some(found) = all_visible(page, self.procs).filter(|_| is_cheap) else {
             return false;
         };
         let hole = page.exact_free_space();
@@ -242,7 +242,7 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
         } else {
             PageCleaning::default()
         };
-        cleaning.has_conflict_horizon |= !all_frozen;
+        cleaning.has_conflict_horizon |= found.has_visible_xid;
         let page = if is_pruned || wal.hints_are_logged() {
             wal.change(main, block, hole)
         } else {

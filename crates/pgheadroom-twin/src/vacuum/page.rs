@@ -135,7 +135,8 @@ impl Cleaner<'_> {
             cleaning.frozen = frozen;
             cleaning.freeze_plans = plans;
             cleaning.has_conflict_horizon |= freezes && survey.freezing_conflicts();
-            cleaning.has_conflict_horizon |= sets_bits && !found.all_frozen;
+            cleaning.has_conflict_horizon |=
+                sets_bits && !found.all_frozen && survey.has_visible_xid;
             if prunes || freezes {
                 done.pruned.push((self.block, cleaning));
             }
@@ -403,17 +404,29 @@ fn note_alike(page: &mut HeapPage, transactions: &impl Transactions) -> Option<(
     Some((tuple, is_new))
 }
 
-/// Whether everyone sees every tuple, and if so whether all are frozen.
+/// A page of which everyone sees every tuple.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AllVisible {
+    /// Whether all are frozen.
+    pub all_frozen: bool,
+    /// Whether the inserter of any is not: then there is a newest one, and queries on standbys may
+    /// be older (`visibility_cutoff_xid`).
+    pub has_visible_xid: bool,
+}
+
+/// Whether everyone sees every tuple, and if so what is left to freeze.
 ///
 /// Source: `heap_page_is_all_visible`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
-pub(crate) fn all_visible(page: &HeapPage, transactions: &impl Transactions) -> Option<bool> {
+pub(crate) fn all_visible(page: &HeapPage, transactions: &impl Transactions) -> Option<AllVisible> {
     let mut all_frozen = true;
+    let mut has_visible_xid = false;
     for offset in page.offsets() {
         if let Some(plain) = page.plain(offset) {
             if !is_seen_by_all(plain.xmin, transactions) {
                 return None;
             }
             all_frozen &= plain.is_frozen;
+            has_visible_xid |= !plain.is_frozen;
             continue;
         }
         match &page.item(offset) {
@@ -423,12 +436,16 @@ pub(crate) fn all_visible(page: &HeapPage, transactions: &impl Transactions) -> 
                     return None;
                 }
                 all_frozen &= tuple.is_frozen();
+                has_visible_xid |= tuple.xmin_hint != XminHint::Frozen;
             }
             LinePointer::Dead => return None,
             LinePointer::Unused | LinePointer::Redirect(_) => {}
         }
     }
-    Some(all_frozen)
+    Some(AllVisible {
+        all_frozen,
+        has_visible_xid,
+    })
 }
 
 /// Whether everyone sees a live tuple.
