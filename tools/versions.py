@@ -33,6 +33,7 @@ FEATURES: tuple[tuple[str, str, str], ...] = (
     ("VACUUM", "scenario", "vacuum"),
     ("Freezing by age, aggressive VACUUM", "scenario", "freeze|aggressive"),
     ("VACUUM FULL", "scenario", "rewrite"),
+    ("Maintenance in a run: VACUUM, REINDEX, TRUNCATE, CLUSTER", "scenario", "maintenance"),
     ("TOAST by the version's own compression", "scenario", "toast"),
     ("Row locks and multixacts", "scenario", "lock|multixact"),
     ("Foreign keys", "scenario", "fk"),

@@ -28,6 +28,7 @@ from pgheadroom.predict.twin import Simulation, said_before
 from pgheadroom.predict.variants import UNCHANGED, Difference, IndexChange, difference
 from pgheadroom.predict.without_row import SAID_FROM_FRAC
 from pgheadroom.profile import Profile
+from pgheadroom.profile.maintaining import is_counted
 from pgheadroom.progress import Progress
 from pgheadroom.servers import find_programs, is_connection
 from pgheadroom.tabular import Row, Tabular, columns, even
@@ -268,6 +269,7 @@ def needs_the_run(profile: Profile) -> bool:
         or server.checkpoint_interval_s is not None
         or server.max_wal_size_bytes is not None
         or bool(run.snapshots)
+        or (bool(run.maintenance) and not is_counted(run))
         or (run.duration_s is not None and run.rate_per_s is None)
     )
 
@@ -313,6 +315,7 @@ def given_by(cell: Cell, run: Played) -> Given:
         operations=run.transactions if by_duration else None,
         events=tuple(sorted(placed, key=lambda event: (event[0], event[1] == "autovacuum"))),
         snapshots=tuple(sorted(run.snapshots)),
+        maintained=run.maintained,
         holds=tuple((hold.began, hold.ended) for hold in run.holds),
         standing=_standing(cell, run),
         course=_course(cell, run),
@@ -352,6 +355,12 @@ def _told(n: int, profile: Profile, given: Given, run: Played) -> Assumed:
     if given.snapshots:
         told[f"cells[{n}].snapshots"] = tuple(
             f"from {began:.4f} to {ended:.4f} of the run" for began, ended in given.snapshots
+        )
+    if given.maintained:
+        commands = profile.workload.run.maintenance
+        told[f"cells[{n}].maintenance"] = tuple(
+            f"{command.do} of {command.table} at {at:.4f} of the run"
+            for command, at in zip(commands, given.maintained, strict=True)
         )
     if given.holds:
         told[f"cells[{n}].holds"] = tuple(

@@ -82,6 +82,7 @@ def test_functions_stay_readable() -> None:
 
 
 OPTIONS_BY_RIGHT = {
+    "play/gates.py": "the shell's own test of a file",
     "errors.py": "puts the option in its parameter's place",
     "lab/base/accounts_trial.py": "pgbench's",
     "lab/base/accounts_windows.py": "pgbench's",

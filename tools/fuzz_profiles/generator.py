@@ -78,8 +78,41 @@ def generate(seed: int, number: int, clients: int = 1, versions: Sequence[str] =
         "seed": draw.between(0, 10**6),
     }
     server = _server(draw, versions)
+    if draw.rarely(2):
+        run["maintenance"] = _maintenance(draw, tables, run["operations"], is_alone=clients == 1)
     made = {"schema_version": 1, "server": server, "table": tables, "operation": operations}
     return made | {"run": run}
+
+
+def _maintenance(
+    draw: Draw, tables: Sequence[Section], transactions: int, *, is_alone: bool
+) -> list[Section]:
+    """Some commands of another session, several of them at one time now and then."""
+    referenced = {key["references"] for table in tables for key in table.get("foreign_keys", ())}
+    made: list[Section] = []
+    for _ in range(draw.of((1, 1, 2, 3, 6))):
+        table = draw.of(tables)
+        commands = ["vacuum", "vacuum", "vacuum", "vacuum full", "analyze", "reindex", "cluster"]
+        if table["name"] not in referenced and draw.rarely(3):
+            commands.append("truncate")
+        one: Section = {"do": draw.of(commands), "table": table["name"]}
+        btrees = [index for index in table["indexes"] if "method" not in index]
+        if one["do"] == "cluster" and not any("unique" in index for index in btrees):
+            one["do"] = "vacuum full"
+        if one["do"] == "cluster":
+            one["index"] = next(index["name"] for index in btrees if "unique" in index)
+        elif one["do"] == "reindex" and btrees and draw.rarely(2):
+            one["index"] = draw.of(btrees)["name"]
+        elif one["do"] == "vacuum" and draw.rarely(3):
+            one["freeze"] = True
+        if made and draw.rarely(4):
+            one |= {key: made[-1][key] for key in ("after", "at_frac") if key in made[-1]}
+        elif is_alone and draw.rarely(2):
+            one["after"] = draw.between(0, transactions)
+        else:
+            one["at_frac"] = draw.real(0, 1)
+        made.append(one)
+    return made
 
 
 def _server(draw: Draw, versions: Sequence[str]) -> Section:

@@ -14,12 +14,14 @@ mod course;
 mod elsewhere;
 mod events;
 pub(crate) mod machine;
+mod maintenance;
 mod perform;
 mod rewrites;
 mod running;
 mod schedule;
 pub mod support;
 mod turns;
+mod within;
 
 use pgheadroom_layout::{BlockNumber, PgVersion};
 
@@ -118,7 +120,7 @@ pub fn play(
     let is_short = |_| out_of_memory(needed);
     let _playing = Playing::begin().map_err(is_short)?;
     reserve::probe(usize::try_from(needed).unwrap_or(usize::MAX)).map_err(is_short)?;
-    if !conditions.rewrites.is_empty() {
+    if !conditions.rewrites.is_empty() || !spec.run.maintenance.is_empty() {
         // A copy of a table beside it, made without a look at the monitor.
         reserve::have(usize::try_from(needed).unwrap_or(usize::MAX)).map_err(is_short)?;
     }
@@ -214,6 +216,9 @@ fn start(
         db.set_fillfactor(table, fillfactor);
     }
     db.use_models(&conditions.models);
+    if !spec.run.maintenance.is_empty() {
+        db.know_statistics();
+    }
     begin_window(db);
     let timing = conditions.timing;
     timing

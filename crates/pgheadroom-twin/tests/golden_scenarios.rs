@@ -2,7 +2,7 @@
 //! everything.
 //!
 //! Origin: `golden/expected/*/scenario-*.json`, written by `tools/record_scenarios.py`, which plays
-//! `golden/scenarios/*.toml` on 15.18, 16.14, 17.10, 18.4 and 19rc1.
+//! `golden/scenarios/*.toml` on 15.18, 16.14, 17.10 or 17.12, 18.4 and 19rc1.
 
 mod scenarios;
 

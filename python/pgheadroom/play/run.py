@@ -23,8 +23,11 @@ from pgheadroom.play.course import ClientsCourse, course
 from pgheadroom.play.deadlocks import Deadlocks
 from pgheadroom.play.ended import Ended
 from pgheadroom.play.events import Event, place_events, read_events
+from pgheadroom.play.gates import gate_lines, gate_variables
 from pgheadroom.play.load import load
+from pgheadroom.play.maintenance import Maintainer
 from pgheadroom.play.measured import (
+    Relations,
     measured,
     read_counters,
     read_relations,
@@ -35,12 +38,12 @@ from pgheadroom.play.places import Places, find_forks, read_places
 from pgheadroom.play.plans import check_plans, read_pgbench_plans
 from pgheadroom.play.scripts import FIND_SETTINGS, scripts, session_find, variables
 from pgheadroom.play.settings import fitting_settings, late_settings, start_settings
-from pgheadroom.play.snapshots import SnapshotHolder
+from pgheadroom.play.snapshots import RunProgress, SnapshotHolder
 from pgheadroom.play.standing import Standing, standing
 from pgheadroom.play.wal_source import WalSource
 from pgheadroom.play.without_row import turns_without_row
 from pgheadroom.play.workers import LEVEL, Hold, place_holds, read_holds
-from pgheadroom.profile import Profile
+from pgheadroom.profile import PgbenchBuiltin, Profile
 from pgheadroom.progress import Say
 from pgheadroom.servers import Host, find_client, find_programs, is_connection
 from pgheadroom.servers.pgbench import PgbenchReport, parse_report, read_logs
@@ -70,6 +73,8 @@ class Played:
     same window, for whoever doubts. `by_record` is the WAL of the tables and their transactions by
     record type: records, bytes, bytes of images. `places`, if asked for, is where everything lies.
     `turns` are those of operations, and of them those without a row, as far as counters tell.
+    `maintained` has when each command of maintenance ran, as a share of the run, where transactions
+    are not counted.
     `failed_transactions` are among `transactions`: pgbench rolled them back and tried none again.
     """
 
@@ -89,6 +94,7 @@ class Played:
     failed_transactions: int = 0
     holds: tuple[Hold, ...] = ()
     course: ClientsCourse = ()
+    maintained: tuple[float, ...] = ()
 
 
 def play(
@@ -158,6 +164,7 @@ class _Play:
         self.standing: Standing | None = None
         self.course: ClientsCourse = ()
         self.ended: Ended | None = None
+        self.maintainer: Maintainer | None = None
 
     def run(self, assumed: Assumed, *, with_places: bool) -> Played:
         self.say("load")
@@ -192,13 +199,12 @@ class _Play:
                 after = read_counters(connection, self.names)
                 sizes = read_sizes(connection, self.names)
                 # A rewritten table has new files.
-                rewritten = read_relations(connection, self.names)
+                later = read_relations(connection, self.names)
                 forks = find_forks(connection, self.cluster, self.names) if with_places else ()
             # So that the WAL up to the end, and all pages, are in their files.
             monitor.execute("CHECKPOINT")
             self.say("read the WAL")
-            table_of = {**relations.table_of, **rewritten.table_of}
-            wal = wal_source.read(start.lsn, end.lsn, table_of)
+            wal = wal_source.read(start.lsn, end.lsn, self._table_of(relations, later))
             places = read_places(forks) if with_places else None
         ended = self.ended or Ended(wal.ended_at)
         counted = end.wal_records - start.wal_records
@@ -232,11 +238,24 @@ class _Play:
             places=places,
             standing=self.standing,
             course=self.course,
+            maintained=self._maintained(),
             failed_transactions=0 if report is None else report.failed_transactions,
             turns={}
             if report is None or report.failed_transactions
             else turns_without_row(self.profile, report.script_transactions, result.by_table),
         )
+
+    def _table_of(self, *known: Relations) -> dict[str, str]:
+        """The tables of relations that there were at the beginning, in between and at the end."""
+        table_of = {} if self.maintainer is None else dict(self.maintainer.table_of)
+        for relations in known:
+            table_of |= relations.table_of
+        return table_of
+
+    def _maintained(self) -> tuple[float, ...]:
+        if self.maintainer is None:
+            return ()
+        return tuple(at for _, at in sorted(self.maintainer.maintained.items()))
 
     def _load(self) -> dict[str, str]:
         if self.profile.workload.builtin is not None:
@@ -310,8 +329,20 @@ class _Play:
         environment["PGOPTIONS"] = " ".join(f"-c {n}={v}" for n, v in settings.items())
         output_path, errors_path = folder / "pgbench.out", folder / "pgbench.err"
         deadlocks = Deadlocks(self.cluster.log_path)
-        holder = SnapshotHolder(self.profile, lambda: self.cluster.connect(DATABASE), monitor)
-        with output_path.open("wb") as output, errors_path.open("wb") as errors, holder:
+        progress = RunProgress(self.profile, monitor)
+
+        def connect() -> psycopg.Connection[Any]:
+            return self.cluster.connect(DATABASE)
+
+        holder = SnapshotHolder(self.profile, connect, progress)
+        maintainer = self.maintainer = Maintainer(self.profile, connect, progress, folder)
+        with (
+            output_path.open("wb") as output,
+            errors_path.open("wb") as errors,
+            holder,
+            maintainer,
+        ):
+            progress.start()
             started = time.monotonic()
             process = self.host.popen(
                 [path, *self._arguments(folder), DATABASE],
@@ -323,6 +354,7 @@ class _Play:
             try:
                 while process.poll() is None:
                     holder.step()
+                    maintainer.step()
                     deadlocks.step()
                     time.sleep(_POLL_S)
             except BaseException:
@@ -330,6 +362,8 @@ class _Play:
                 process.wait()
                 raise
             duration_s = time.monotonic() - started
+            if process.returncode == 0:
+                maintainer.end()
         if process.returncode != 0:
             said = errors_path.read_text(errors="replace").strip()[-1000:]
             raise LabError(f"pgbench ended with exit code {process.returncode}; it said: {said}")
@@ -367,7 +401,7 @@ class _Play:
         if _times_are_wanted(self.profile):
             arguments += ["--log", f"--log-prefix={_LOG_PREFIX}"]
         if workload.builtin is not None:
-            return [*arguments, "-b", workload.builtin.builtin]
+            return [*arguments, *self._builtin_arguments(folder, workload.builtin)]
         for name, value in variables(self.profile).items():
             arguments += ["-D", f"{name}={value}"]
         for n, script in enumerate(scripts(self.profile)):
@@ -375,6 +409,22 @@ class _Play:
             path.write_text(script.text, encoding="utf-8")
             arguments += ["-f", f"{path.name}@{script.weight}"]
         return arguments
+
+    def _builtin_arguments(self, folder: Path, builtin: PgbenchBuiltin) -> list[str]:
+        """The script of pgbench's own, with the lines before it that wait for maintenance."""
+        before = gate_lines(self.profile)
+        if not before:
+            return ["-b", builtin.builtin]
+        path, _ = find_client("pgbench", self.host.programs)
+        shown = self.host.run([path, f"--show-script={builtin.builtin}"])
+        if shown.returncode != 0:
+            raise LabError(f"pgbench does not show its script: {shown.stderr.strip()[-500:]}")
+        lines = shown.stderr.splitlines()
+        script = folder / "script.sql"
+        script.write_text("\n".join([*before, *lines]) + "\n", encoding="utf-8")
+        given = gate_variables(self.profile) | {"scale": builtin.scale}
+        definitions = [f"-D{name}={value}" for name, value in given.items()]
+        return [*definitions, "-f", script.name]
 
 
 def _times_are_wanted(profile: Profile) -> bool:

@@ -21,6 +21,8 @@ A client's own rows of a table are numbered in their order, the loaded ones firs
     y0       number of the last that it has attempted to insert, where picks follow the rows
     e0       its deletes by `oldest` with `within`, likewise
     x0       number of the row that operation 0 takes; -1 where there is none
+
+    t        transactions of the client, this one included, where maintenance waits for a number
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from dataclasses import dataclass
 from pgheadroom import quoting
 from pgheadroom.errors import InputError
 from pgheadroom.play import living
+from pgheadroom.play.gates import gate_lines, gate_variables
 from pgheadroom.play.values import (
     MILLION,
     changed,
@@ -103,7 +106,7 @@ def variables(profile: Profile) -> dict[str, int]:
         if living.is_followed(profile, table):
             last = table.rows // profile.workload.run.clients - 1
             counters |= {f"y{t}": last, f"e{t}": 0}
-    return counters
+    return counters | gate_variables(profile)
 
 
 def session_find(profile: Profile) -> str:
@@ -124,7 +127,7 @@ def statements(profile: Profile) -> tuple[Statement, ...]:
 
 def _script(profile: Profile, transaction: list[tuple[int, Operation]]) -> Script:
     head = transaction[0][1]
-    lines: list[str] = []
+    lines = gate_lines(profile)
     for n, operation in transaction:
         lines += _key(profile, n, operation)
         lines += _draws(n, operation)

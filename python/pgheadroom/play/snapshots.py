@@ -17,26 +17,12 @@ if TYPE_CHECKING:
     import psycopg
 
 
-class SnapshotHolder:
-    """
-    Holds a profile's snapshots; a context manager around the run, `step` moves it on.
+class RunProgress:
+    """How much of a run is done, as the server tells; from `start` on."""
 
-    `held` has the fractions of the run at which each one really began and ended.
-    """
-
-    def __init__(
-        self,
-        profile: Profile,
-        connect: Callable[[], psycopg.Connection[Any]],
-        monitor: psycopg.Connection[Any],
-    ) -> None:
-        self._wanted = profile.workload.run.snapshots
+    def __init__(self, profile: Profile, monitor: psycopg.Connection[Any]) -> None:
         self._run = profile.workload.run
-        self._connect = connect
         self._monitor = monitor
-        self._idle: list[psycopg.Connection[Any]] = []
-        self._open: dict[int, tuple[float, psycopg.Connection[Any]]] = {}
-        self._done: dict[int, tuple[float, float]] = {}
         self._started = time.monotonic()
         self._first = (0, 0)
         scripts = profile.workload.transactions()
@@ -48,28 +34,11 @@ class SnapshotHolder:
         ]
         self._writing_frac = sum(writing) / sum(weights) if weights else 1.0
 
-    @property
-    def held(self) -> tuple[tuple[float, float], ...]:
-        """Begin and end of each snapshot that was held, as fractions of the run."""
-        return tuple(self._done[n] for n in sorted(self._done))
-
-    def __enter__(self) -> SnapshotHolder:
-        # Connected before the clients begin: under load that takes hundredths of a second, in
-        # which thousands of transactions pass.
-        self._idle = [self._connect() for _ in self._wanted]
-        if self._wanted:
+    def start(self) -> None:
+        """The run begins now."""
+        if self._run.snapshots or self._run.maintenance:
             self._first = self._counts()
         self._started = time.monotonic()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for connection in self._idle:
-            connection.close()
-        self._idle.clear()
-        for n, (began, connection) in self._open.items():
-            connection.close()
-            self._done[n] = (began, 1.0)
-        self._open.clear()
 
     def _counts(self) -> tuple[int, int]:
         """Transaction ids given out, and transactions ended, both since the server exists."""
@@ -81,21 +50,62 @@ class SnapshotHolder:
         assert row is not None, "a SELECT without FROM returns one row"
         return int(row[0]), int(row[1])
 
-    def _progress(self) -> float:
+    def now(self) -> float:
         """How much of the run is done, from 0 to 1."""
         if self._run.duration_s is not None:
             done = (time.monotonic() - self._started) / self._run.duration_s
         else:
             xids, ended = self._counts()
             assert self._run.operations is not None, "a run has one of the two"
-            done = max((ended - self._first[1]) / self._run.operations, self._done_at(xids))
+            done = max((ended - self._first[1]) / self._run.operations, self.at(xids))
         return min(done, 1.0)
 
-    def _done_at(self, xid: int) -> float:
+    def at(self, xid: int) -> float:
         """How much of a run of so many transactions is done when this id is the next."""
         if self._run.operations is None or self._writing_frac == 0:
             return 0.0
         return (xid - self._first[0]) / self._run.operations / self._writing_frac
+
+
+class SnapshotHolder:
+    """
+    Holds a profile's snapshots; a context manager around the run, `step` moves it on.
+
+    `held` has the fractions of the run at which each one really began and ended.
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        connect: Callable[[], psycopg.Connection[Any]],
+        progress: RunProgress,
+    ) -> None:
+        self._wanted = profile.workload.run.snapshots
+        self._connect = connect
+        self._progress = progress
+        self._idle: list[psycopg.Connection[Any]] = []
+        self._open: dict[int, tuple[float, psycopg.Connection[Any]]] = {}
+        self._done: dict[int, tuple[float, float]] = {}
+
+    @property
+    def held(self) -> tuple[tuple[float, float], ...]:
+        """Begin and end of each snapshot that was held, as fractions of the run."""
+        return tuple(self._done[n] for n in sorted(self._done))
+
+    def __enter__(self) -> SnapshotHolder:
+        # Connected before the clients begin: under load that takes hundredths of a second, in
+        # which thousands of transactions pass.
+        self._idle = [self._connect() for _ in self._wanted]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for connection in self._idle:
+            connection.close()
+        self._idle.clear()
+        for n, (began, connection) in self._open.items():
+            connection.close()
+            self._done[n] = (began, 1.0)
+        self._open.clear()
 
     def _hold(self, connection: psycopg.Connection[Any]) -> float:
         """Take a snapshot; how much of the run was done by then, from 0 to 1."""
@@ -104,13 +114,13 @@ class SnapshotHolder:
             "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint, count(*) FROM pg_class"
         ).fetchone()
         assert row is not None, "an aggregate returns one row"
-        return min(self._done_at(int(row[0])), 1.0) or self._progress()
+        return min(self._progress.at(int(row[0])), 1.0) or self._progress.now()
 
     def step(self) -> None:
         """Take and release what is due; to be called often while the clients run."""
         if len(self._done) == len(self._wanted):
             return
-        done = self._progress()
+        done = self._progress.now()
         for n, snapshot in enumerate(self._wanted):
             end = snapshot.start_frac + snapshot.length_frac
             if n in self._open and done >= end:
@@ -118,7 +128,7 @@ class SnapshotHolder:
                 connection.execute(
                     "ROLLBACK"
                 )  # at once; a closed connection's backend takes its time
-                self._done[n] = (began, self._progress())
+                self._done[n] = (began, self._progress.now())
                 connection.close()
             elif n not in self._open and n not in self._done and done >= snapshot.start_frac:
                 connection = self._idle.pop()

@@ -47,7 +47,9 @@ class Given:
     What a server's run tells the twin, where a prediction alone cannot know it.
 
     `events` are None when nobody looked, and empty when nothing happened. `snapshots` are those
-    that were held, from and to which share of the run; None: as the profile wants them. `holds` are
+    that were held, from and to which share of the run; None: as the profile wants them.
+    `maintained` has when each command of maintenance ran, where transactions are not counted; empty
+    where they are. `holds` are
     further ones whose beginning and end are known to lie within a range each. `standing` is what
     share of several clients' transactions stood still, and for how many of another client's each;
     `course` the transactions of each client by stretch of the run.
@@ -56,6 +58,7 @@ class Given:
     operations: int | None = None
     events: tuple[TwinEvent, ...] | None = None
     snapshots: tuple[tuple[float, float], ...] | None = None
+    maintained: tuple[float, ...] = ()
     holds: tuple[tuple[Span, Span], ...] = ()
     standing: tuple[float, float] | None = None
     course: tuple[tuple[int, ...], ...] = ()
@@ -110,6 +113,7 @@ class Piece:
     rewrites: tuple[tuple[str, float, float | None], ...] = ()
     standing: tuple[float, float] | None = None
     course: tuple[tuple[int, ...], ...] = ()
+    is_maintained: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +187,7 @@ class RunPlan:
             rewrites=asked.rewrites,
             standing=given.standing,
             course=given.course,
+            is_maintained=bool(profile.workload.run.maintenance),
         )
 
     def _clock_of(self, cell: Cell) -> Clock | None:
@@ -215,7 +220,8 @@ class RunPlan:
 
     def _can_be_sampled(self, cell: Cell) -> bool:
         """Whether what is asked for is something that a sample can give."""
-        return not (self.windows or self.model.order or cell.later or cell.rewrites)
+        maintenance = cell.profile.workload.run.maintenance
+        return not (self.windows or self.model.order or cell.later or cell.rewrites or maintenance)
 
     def says_all(self, cell: int, first: _core.Simulated) -> bool:
         """Whether another run would give the same, but for the sizes of compressed images."""
@@ -232,7 +238,8 @@ class RunPlan:
 
 def _needed_bytes(piece: Piece) -> int:
     needed = _core.needed_bytes(piece.profile_json, piece.transactions)
-    return 2 * needed if piece.rewrites else needed  # a rewrite makes a copy
+    makes_copies = piece.rewrites or piece.is_maintained
+    return 2 * needed if makes_copies else needed
 
 
 def _with_seed(profile: Profile, seed: int) -> Profile:
@@ -250,21 +257,27 @@ def _images_only(cell: Cell, given: Given, run: _core.Simulated) -> bool:
     profile = cell.profile
     asked = profile.workload.run
     compresses = profile.server.full_page_writes and profile.server.wal_compression != "off"
-    held = asked.snapshots or given.holds
+    held = asked.snapshots or given.holds or given.maintained
     sampled = asked.clients > 1 or held or asked.duration_s is not None or given.events
     return compresses and not sampled and len(run.approximations) == 1
 
 
 def as_given(profile: Profile, given: Given, seed: int = 0) -> Profile:
     """
-    The profile with the snapshots that were held, where a server's run tells.
+    The profile with snapshots and maintenance as they were, where a server's run tells.
 
     Each seed draws moments within what is known of them, evenly; one that ends a snapshot and
     begins the next is one moment.
     """
+    run = profile.workload.run
+    if given.maintained:
+        commands = zip(run.maintenance, given.maintained, strict=True)
+        run = replace(
+            run, maintenance=tuple(replace(command, at_frac=at) for command, at in commands)
+        )
+        profile = replace(profile, workload=replace(profile.workload, run=run))
     if given.snapshots is None and not given.holds:
         return profile
-    run = profile.workload.run
     held = run.snapshots if given.snapshots is None else _snapshots(given.snapshots)
     drawn = [(_drawn(began, seed), _drawn(ended, seed)) for began, ended in given.holds]
     run = replace(run, snapshots=(*held, *_snapshots(drawn)))

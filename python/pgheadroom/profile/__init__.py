@@ -21,6 +21,7 @@ from pgheadroom.profile.tables import (
     Width,
 )
 from pgheadroom.profile.workload import (
+    Maintenance,
     Operation,
     PgbenchBuiltin,
     Pick,
@@ -36,6 +37,7 @@ __all__ = [
     "ForeignKey",
     "IndexProfile",
     "Kind",
+    "Maintenance",
     "Operation",
     "PgbenchBuiltin",
     "Pick",

@@ -18,6 +18,7 @@ from pgheadroom.profile.check import check
 from pgheadroom.profile.completing import completed_operation, completed_table
 from pgheadroom.profile.foreign_keys import with_parents
 from pgheadroom.profile.lines import line_of
+from pgheadroom.profile.maintaining import check_maintenance
 from pgheadroom.profile.model import Profile, ProfileFile
 from pgheadroom.profile.settings import check_setting
 from pgheadroom.profile.workload import Run, Workload
@@ -91,6 +92,7 @@ def parse_profile(data: object) -> Profile:
         server=found.server, tables=tables, workload=workload, assumed=assumed_of(data, tables)
     )
     check(profile)
+    check_maintenance(profile)
     return profile
 
 

@@ -35,6 +35,7 @@ Distribution = Literal[
     "head",
 ]
 Isolation = Literal["read committed", "repeatable read"]
+MaintenanceCommand = Literal["vacuum", "vacuum full", "analyze", "reindex", "truncate", "cluster"]
 Builtin = Literal["tpcb-like", "simple-update", "select-only"]
 
 PGBENCH_TABLES = ("pgbench_accounts", "pgbench_branches", "pgbench_tellers", "pgbench_history")
@@ -188,6 +189,27 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Maintenance:
+    """
+    A command that another session runs between two transactions.
+
+    Exactly one of `after`, so many transactions, and `at_frac` is set. `index` is that of `reindex`
+    (None: all of the table's) and `cluster`; `freeze` is VACUUM's option.
+    """
+
+    do: MaintenanceCommand
+    table: Text
+    index: Text | None = field(default=None, metadata=in_file(unless_none=True))
+    freeze: bool = field(default=False, metadata=in_file(unless_empty=True))
+    after: Annotated[int, between(0, 2**31 - 1)] | None = field(
+        default=None, metadata=in_file(unless_none=True)
+    )
+    at_frac: Annotated[float, between(0, 1)] | None = field(
+        default=None, metadata=in_file(unless_none=True)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """How long and by whom; exactly one of `operations` and `duration_s` is set."""
 
@@ -202,6 +224,9 @@ class Run:
     )
     snapshots: Annotated[tuple[Snapshot, ...], Expected("a list of snapshots")] = field(
         default=(), metadata=in_file("snapshot", unless_empty=True)
+    )
+    maintenance: Annotated[tuple[Maintenance, ...], Expected("a list of commands")] = field(
+        default=(), metadata=in_file(unless_empty=True)
     )
 
 

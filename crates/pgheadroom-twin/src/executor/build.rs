@@ -44,14 +44,7 @@ impl Table {
         wal: &mut Wal,
     ) -> Result<Built, StatementError> {
         let mut index = Index::new(behaviour, definition, &self.values.row_type, wal)?;
-        index.learn(rows_of(&self.heap).map(|(row, _)| self.row_view(row)))?;
-        let built = if let Some(built) = self.build_of_slots(&mut index, checks_uniqueness) {
-            built
-        } else {
-            let entries = self.entries_of(&mut index)?;
-            let entries = entries.in_order();
-            index.tree.build_sorted(entries, checks_uniqueness)
-        };
+        let built = self.fill(&mut index, rows_of(&self.heap), checks_uniqueness)?;
         for &column in &index.blocking {
             self.indexes.blocks_hot[column] = true;
         }
@@ -73,14 +66,35 @@ impl Table {
         Ok(built)
     }
 
+    /// Fills a new index with these rows, whose TIDs ascend; the pages that were written.
+    pub(super) fn fill(
+        &self,
+        index: &mut Index,
+        rows: impl Iterator<Item = (u32, Tid)> + Clone,
+        checks_uniqueness: bool,
+    ) -> Result<Built, StatementError> {
+        index.learn(rows.clone().map(|(row, _)| self.row_view(row)))?;
+        if let Some(built) = self.build_of_slots(index, rows.clone(), checks_uniqueness) {
+            return Ok(built);
+        }
+        let entries = self.entries_of(index, rows)?;
+        let entries = entries.in_order();
+        Ok(index.tree.build_sorted(entries, checks_uniqueness))
+    }
+
     /// Fills an index over one column whose slots are its codes, where they ascend with the rows:
     /// nothing is to be worked out or sorted then. `None`, and the index as it was, where they do
     /// not.
-    fn build_of_slots(&self, index: &mut Index, checks_uniqueness: bool) -> Option<Built> {
+    fn build_of_slots(
+        &self,
+        index: &mut Index,
+        rows: impl Iterator<Item = (u32, Tid)> + Clone,
+        checks_uniqueness: bool,
+    ) -> Option<Built> {
         let (column, shape) = index.slots_as_keys()?;
         let mut ascend = true;
         let mut last = NULL_SLOT;
-        let entries = rows_of(&self.heap).map_while(|(row, tid)| {
+        let entries = rows.map_while(|(row, tid)| {
             let key = &self.values.slots(row)[column..=column];
             ascend = key[0] != NULL_SLOT && key[0] >= last;
             last = key[0];
@@ -93,12 +107,16 @@ impl Table {
         ascend.then_some(built)
     }
 
-    /// What an index has for the rows of the table.
-    fn entries_of(&self, index: &mut Index) -> Result<Entries, StatementError> {
+    /// What an index has for these rows, whose TIDs ascend.
+    pub(super) fn entries_of(
+        &self,
+        index: &mut Index,
+        rows: impl Iterator<Item = (u32, Tid)>,
+    ) -> Result<Entries, StatementError> {
         let key_columns = usize::from(index.tree.definition().key_columns);
         let mut entries = Entries::with_capacity(self.values.changed_by.len(), key_columns);
         let mut key = Vec::with_capacity(key_columns);
-        for (row, tid) in rows_of(&self.heap) {
+        for (row, tid) in rows {
             if let Some(shape) = index.plain_entry_of(self.values.slots(row), &mut key) {
                 entries.push(&key, shape, tid);
             } else if let Some(entry) = index.entry_of(self.row_view(row), None)? {

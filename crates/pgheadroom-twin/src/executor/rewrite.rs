@@ -1,16 +1,19 @@
-//! VACUUM FULL: a table's rows move to new files, and its indexes are built anew.
+//! VACUUM FULL, CLUSTER, TRUNCATE: a table gets new files, and its indexes are built anew.
 //!
 //! ```text
-//! old pages in order -> new heap (logged page by page) -> every index built -> old files dropped
+//! VACUUM FULL  old pages in order     \
+//! CLUSTER      rows in an index's order > new heap (logged page by page) -> every index built
+//! TRUNCATE     nothing                /                                   -> old files dropped
 //! ```
 //!
-//! Nobody else works on the table meanwhile. CLUSTER does the same in the order of an index, which
-//! is left out. Of the records only those of the table's pages are counted: not the catalogue's,
-//! nor the COMMIT, whose length depends on them.
+//! Nobody else works on the table meanwhile. CLUSTER reads the table and sorts, which leaves the
+//! old pages alone; a scan of the index would prune them. Of the records only those of the table's
+//! pages are counted: not the catalogue's, nor the COMMIT, whose length depends on them.
 //!
 //! Source: `cluster_rel`, `rebuild_relation` and `finish_heap_swap`,
 //! src/backend/commands/cluster.c; `heapam_relation_copy_for_cluster`,
-//! src/backend/access/heap/heapam_handler.c (REL_15_STABLE, REL_18_STABLE).
+//! src/backend/access/heap/heapam_handler.c; `ExecuteTruncateGuts`,
+//! src/backend/commands/tablecmds.c (REL_15_STABLE, REL_18_STABLE).
 
 use pgheadroom_layout::page::BLCKSZ;
 use pgheadroom_layout::{Behaviour, BlockNumber};
@@ -24,7 +27,7 @@ use crate::executor::table::{Table, Toast};
 use crate::executor::toast::Writer;
 use crate::executor::{Database, Relation, StatementError, TableId};
 use crate::heap::Rewrite;
-use crate::page::{LinePointer, Tid, offset_of};
+use crate::page::{LinePointer, Tid};
 use crate::procarray::ProcArray;
 use crate::prune::TupleState;
 use crate::wal::{Totals, Wal};
@@ -44,6 +47,17 @@ pub struct Rewritten {
     pub wal: Totals,
 }
 
+/// What of a table comes into its new files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keeps {
+    /// All rows as they lie: VACUUM FULL.
+    AsTheyLie,
+    /// All rows in the order of the B-tree at this place: CLUSTER.
+    InOrder(usize),
+    /// Nothing: TRUNCATE.
+    Nothing,
+}
+
 impl Database {
     /// VACUUM FULL.
     ///
@@ -54,10 +68,16 @@ impl Database {
     /// # Panics
     /// Inside a transaction.
     pub fn rewrite(&mut self, table: TableId) -> Result<Rewritten, StatementError> {
-        assert!(
-            self.procs.current().is_none(),
-            "VACUUM FULL in a transaction"
-        );
+        self.rewrite_as(table, Keeps::AsTheyLie)
+    }
+
+    /// The same of what `keeps` says.
+    pub(super) fn rewrite_as(
+        &mut self,
+        table: TableId,
+        keeps: Keeps,
+    ) -> Result<Rewritten, StatementError> {
+        assert!(self.procs.current().is_none(), "a rewrite in a transaction");
         self.settle_images();
         self.statement += 1;
         let before = self.wal.of_table(table.0);
@@ -67,7 +87,7 @@ impl Database {
         self.procs.assign();
         let of = &mut self.tables[table.0];
         of.class.old_pages = 0; // they go with the file
-        let done = of.rewrite(&mut self.procs, &mut self.wal, self.statement);
+        let done = of.rewrite(keeps, (&mut self.procs, &mut self.wal, self.statement));
         self.procs.commit();
         let mut done = done?;
         self.settle_images();
@@ -83,16 +103,16 @@ impl Database {
 impl Table {
     fn rewrite(
         &mut self,
-        procs: &mut ProcArray,
-        wal: &mut Wal,
-        statement: u32,
+        keeps: Keeps,
+        (procs, wal, statement): (&mut ProcArray, &mut Wal, u32),
     ) -> Result<Rewritten, StatementError> {
         if self.model.is_some() {
             return Err(StatementError::Unsupported(
                 "a rewrite on another engine than heap".to_owned(),
             ));
         }
-        if wal.skips_new_relations() && self.values.texts.has_forms() {
+        let has_forms = keeps != Keeps::Nothing && self.values.texts.has_forms();
+        if wal.skips_new_relations() && has_forms {
             return Err(StatementError::Unsupported(
                 "a rewrite of compressed values or values out of line with wal_level = minimal"
                     .to_owned(),
@@ -104,14 +124,21 @@ impl Table {
             index_pages: [self.index_pages().iter().sum(), 0],
             ..Rewritten::default()
         };
-        self.note_all_hints(procs, wal);
+        let order = match keeps {
+            Keeps::AsTheyLie => self.as_they_lie(),
+            Keeps::InOrder(btree) => self.in_order_of(btree, procs)?,
+            Keeps::Nothing => Vec::new(),
+        };
+        if keeps != Keeps::Nothing {
+            self.note_all_hints(procs, wal);
+        }
         let mut old_toast = self.begin_toast(behaviour, wal)?;
         let mut to = Writer {
             procs,
             wal,
             statement,
         };
-        let rewrite = self.copy_versions(old_toast.as_mut(), &mut to)?;
+        let rewrite = self.copy_versions(order, old_toast.as_mut(), &mut to)?;
         (done.versions, done.recently_dead) = (rewrite.copied, rewrite.recently_dead);
         self.heap = rewrite.end();
         self.values.replaced.clear();
@@ -135,6 +162,11 @@ impl Table {
         if let Some(toast) = &mut self.toast {
             toast.table.class.skips_fsm = false;
         }
+        if keeps == Keeps::Nothing {
+            self.note_truncated();
+        } else {
+            self.note_indexed(procs);
+        }
         done.heap_pages[1] = pages;
         done.index_pages[1] = self.index_pages().iter().sum();
         Ok(done)
@@ -143,7 +175,7 @@ impl Table {
     /// Whoever copies a version looks at its transactions first.
     ///
     /// Source: `HeapTupleSatisfiesVacuum` in `heapam_relation_copy_for_cluster`.
-    fn note_all_hints(&mut self, procs: &ProcArray, wal: &mut Wal) {
+    pub(super) fn note_all_hints(&mut self, procs: &ProcArray, wal: &mut Wal) {
         for block in (0..self.heap.page_count()).map(BlockNumber) {
             if self.heap.note_hints(block, procs) {
                 let hole = self.heap.pages()[block.0 as usize].exact_free_space();
@@ -174,31 +206,72 @@ impl Table {
         Ok(replaced)
     }
 
+    /// Where versions are, page by page.
+    fn as_they_lie(&self) -> Vec<Tid> {
+        let pages = (0..).map(BlockNumber).zip(self.heap.pages());
+        let tids = pages.flat_map(|(block, page)| {
+            let items = page.each_item();
+            let tuples = items.filter(|(_, item)| matches!(item, LinePointer::Normal(_)));
+            tuples.map(move |(offset, _)| Tid { block, offset })
+        });
+        tids.collect()
+    }
+
+    /// Where versions that somebody sees are, in the order of the B-tree at this place.
+    ///
+    /// Source: `tuplesort_begin_cluster` in `heapam_relation_copy_for_cluster`. Differs: of rows
+    /// that are equal in the index the server's sort decides, so they are refused; versions of one
+    /// row that differ there are put where the newest one is.
+    fn in_order_of(&mut self, btree: usize, procs: &ProcArray) -> Result<Vec<Tid>, StatementError> {
+        let mut rows = Vec::new();
+        for tid in self.as_they_lie() {
+            let tuple = self.heap.pages()[tid.block.0 as usize].tuple(tid.offset);
+            let tuple = tuple.expect("it lies there");
+            if TupleState::of(&tuple, procs) != TupleState::Dead {
+                rows.push((tuple.row, tid));
+            }
+        }
+        let mut index = self.indexes.btrees.remove(btree);
+        let entries = self.entries_of(&mut index, rows.iter().copied());
+        self.indexes.btrees.insert(btree, index);
+        let entries = entries?;
+        let mut before: Option<(&[i64], Tid)> = None;
+        let mut order = Vec::with_capacity(rows.len());
+        for entry in entries.in_order() {
+            let is_equal = before.is_some_and(|(key, _)| key == entry.key);
+            if is_equal && before.map(|(_, tid)| self.row_at(tid)) != Some(self.row_at(entry.tid)) {
+                return Err(StatementError::Unsupported(
+                    "CLUSTER by an index in which rows are equal, whose order is that of the \
+                     server's sort: take an index that tells all rows apart"
+                        .to_owned(),
+                ));
+            }
+            before = Some((entry.key, entry.tid));
+            order.push(entry.tid);
+        }
+        Ok(order)
+    }
+
     fn copy_versions(
         &mut self,
+        order: Vec<Tid>,
         mut old_toast: Option<&mut Toast>,
         to: &mut Writer<'_>,
     ) -> Result<Rewrite, StatementError> {
         let mut rewrite = Rewrite::new(&self.heap, to.procs.oldest_xmin());
-        for block in (0..self.heap.page_count()).map(BlockNumber) {
-            let items = self.heap.pages()[block.0 as usize].items();
-            for (position, item) in items.into_iter().enumerate() {
-                let LinePointer::Normal(tuple) = item else {
-                    continue;
-                };
-                let mut tuple_bytes = tuple.lp_len;
-                let is_live = TupleState::of(&tuple, to.procs) == TupleState::Live;
-                if let Some(old) = old_toast.as_mut().filter(|_| is_live)
-                    && self.values.texts.has_forms()
-                {
-                    self.store_anew(tuple.row, old, to)?;
-                    let slots = self.values.slots(tuple.row);
-                    tuple_bytes =
-                        page_bytes(self.values.row_type.measure(slots, &self.values.texts))?;
-                }
-                let offset = offset_of(position);
-                rewrite.add(Tid { block, offset }, &tuple, tuple_bytes, to.procs);
+        for tid in order {
+            let tuple = self.heap.pages()[tid.block.0 as usize].tuple(tid.offset);
+            let tuple = tuple.expect("it lies there");
+            let mut tuple_bytes = tuple.lp_len;
+            let is_live = TupleState::of(&tuple, to.procs) == TupleState::Live;
+            if let Some(old) = old_toast.as_mut().filter(|_| is_live)
+                && self.values.texts.has_forms()
+            {
+                self.store_anew(tuple.row, old, to)?;
+                let slots = self.values.slots(tuple.row);
+                tuple_bytes = page_bytes(self.values.row_type.measure(slots, &self.values.texts))?;
             }
+            rewrite.add(tid, &tuple, tuple_bytes, to.procs);
         }
         Ok(rewrite)
     }
@@ -288,7 +361,7 @@ fn forks_of(indexes: &[Index]) -> impl Iterator<Item = ForkId> + '_ {
 }
 
 /// Holes of the pages that a build wrote, in the order of writing.
-fn holes(built: &Built) -> Vec<u32> {
+pub(super) fn holes(built: &Built) -> Vec<u32> {
     let images = built.images.iter();
     images.map(|image| BLCKSZ - image.stored_bytes()).collect()
 }

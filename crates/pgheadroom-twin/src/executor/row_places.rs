@@ -110,6 +110,13 @@ impl Places {
         self.inserted.clear();
     }
 
+    /// The index with this fork has another one; it leads to the same rows.
+    pub fn is_built_anew(&mut self, old: ForkId, new: ForkId) {
+        if let Some(known) = self.index.as_mut().filter(|known| known.fork == old) {
+            known.fork = new;
+        }
+    }
+
     /// An entry with this key is added to the index with this fork, for this row.
     pub fn forget(&self, rows: &mut Rows, (fork, key): (ForkId, i64), row: u32) {
         rows.forget_place(row);

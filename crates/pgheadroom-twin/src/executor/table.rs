@@ -68,10 +68,21 @@ pub(super) struct ClassEntry {
     pub parameters: StorageParameters,
     /// No older transaction is on its pages.
     pub relfrozenxid: Xid,
+    /// What VACUUM and its like have written, where that is known.
+    pub statistics: Option<ClassStatistics>,
     /// How many pages it had when its fillfactor was set after it had been loaded; 0: it was not.
     pub old_pages: u32,
     /// Whether insertions leave the free space map alone: a TOAST table that a rewrite fills.
     pub skips_fsm: bool,
+}
+
+/// `relpages`, `reltuples`, `relallvisible`, and from 18 on `relallfrozen`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct ClassStatistics {
+    pub relpages: u32,
+    pub reltuples: f32,
+    pub relallvisible: u32,
+    pub relallfrozen: u32,
 }
 
 /// A table's indexes, and what they are to its columns and rows.
@@ -179,6 +190,7 @@ impl Table {
                 columns: definition.columns,
                 parameters: StorageParameters::default(),
                 relfrozenxid: FIRST_NORMAL_XID,
+                statistics: None,
                 old_pages: 0,
                 skips_fsm: false,
             },

@@ -16,7 +16,7 @@ use crate::executor::table::Table;
 use crate::executor::{Database, FreezeAges, TableId};
 use crate::fsm::Modified;
 use crate::procarray::{ProcArray, SinceThen};
-use crate::row::{NULL_SLOT, RowType};
+use crate::row::{Form, NULL_SLOT, RowType, Texts};
 use crate::transaction::Xid;
 use crate::vacuum::{
     Change, FreezeKind, Truncation, VacuumLog, VacuumOptions, VacuumScan, Vacuumed,
@@ -103,7 +103,7 @@ impl Database {
         }
     }
 
-    /// VACUUM. All sessions forget where they inserted last.
+    /// VACUUM.
     ///
     /// # Panics
     /// Inside a transaction.
@@ -124,8 +124,7 @@ impl Database {
         done
     }
 
-    /// What follows a table's own VACUUM with default options: that of its TOAST table, and
-    /// sessions forget where they inserted last.
+    /// What follows a table's own VACUUM with default options: that of its TOAST table.
     pub(crate) fn end_vacuum(&mut self, table: TableId) {
         self.vacuum_toast(table, VacuumOptions::default());
     }
@@ -134,7 +133,6 @@ impl Database {
         if self.tables[table.0].toast.is_some() {
             self.vacuum_whole(table, true, options);
         }
-        self.forget_target_blocks();
     }
 
     fn vacuum_whole(&mut self, table: TableId, is_toast: bool, options: VacuumOptions) -> Vacuumed {
@@ -173,8 +171,8 @@ impl Database {
         }
     }
 
-    /// The next page of the table or pages of an index, or the end. After it is over,
-    /// sessions have to forget where they inserted last.
+    /// The next page of the table or pages of an index, or the end: sessions forget then where they
+    /// inserted last, if the catalogue's entry of the table has changed.
     ///
     /// # Panics
     /// Inside a transaction.
@@ -194,9 +192,14 @@ impl Database {
         let known = self.procs.compute_horizons();
         let step = table.vacuum_step(running, &since_then, &mut self.wal);
         self.procs.restore_horizons(known);
-        if matches!(&step, VacuumStep::Done(done) if done.took_lock) {
-            self.procs.assign(); // exclusive locks are logged with their holder's number
-            self.procs.commit();
+        if let VacuumStep::Done(done) = &step {
+            if table.note_vacuumed(done, running.oldest_xmin) {
+                self.forget_target_blocks_of(running.relation);
+            }
+            if done.took_lock {
+                self.procs.assign(); // exclusive locks are logged with their holder's number
+                self.procs.commit();
+            }
         }
         step
     }
@@ -271,6 +274,7 @@ impl Table {
             vm: self.forks.vm,
             row_type: &self.values.row_type,
             rows: &self.values.rows,
+            texts: &self.values.texts,
         };
         let scan = &mut running.scan;
         let goes_on = match running.phase {
@@ -290,13 +294,6 @@ impl Table {
         let done = self.heap.vacuum_end(scan, &mut log);
         self.counters.n_dead_tup = i64::try_from(done.recently_dead_tuples).unwrap_or(i64::MAX);
         self.counters.n_ins_since_vacuum = 0;
-        if !done.skipped_unfrozen {
-            let oldest = done.oldest_left.into_iter().chain([since_then.oldest_xmin]);
-            self.class.relfrozenxid = oldest
-                .min()
-                .unwrap_or(Xid::INVALID)
-                .max(self.class.relfrozenxid);
-        }
         VacuumStep::Done(done)
     }
 
@@ -391,6 +388,7 @@ struct HeapLog<'a> {
     vm: ForkId,
     row_type: &'a RowType,
     rows: &'a Rows,
+    texts: &'a Texts,
 }
 
 impl HeapLog<'_> {
@@ -496,10 +494,19 @@ impl VacuumLog for HeapLog<'_> {
         let slots = self.rows.slots(row);
         let is_null = |slot: &i64| *slot == NULL_SLOT;
         let mut filled = columns.iter().zip(slots).filter(|(_, slot)| !is_null(slot));
+        let mut kept = columns.iter().zip(slots).filter(|(column, slot)| {
+            column.kind.is_kept() && column.width.is_none() && !is_null(slot)
+        });
+        let is_external = |slot| {
+            matches!(
+                self.texts.form_in_slot(slot, None),
+                Some(Form::External { .. })
+            )
+        };
         FreezeKind {
             has_nulls: slots.iter().any(is_null),
             has_var_width: filled.any(|(column, _)| column.width.is_none()),
-            has_external: false,
+            has_external: self.texts.has_forms() && kept.any(|(_, &slot)| is_external(slot)),
         }
     }
 }

@@ -28,9 +28,10 @@ pub use load::{LoadedTable, PgbenchTables};
 pub use monitor::Monitor;
 pub use server_spec::{Compression, ServerSpec, WalLevel};
 pub use spec::{
-    Among, BuiltinName, ChangeSpec, ColumnSpec, Distribution, Find, ForeignKeySpec, GrowsSpec,
-    Isolation, KindName, OperationSpec, ParentPick, PgbenchSpec, PickSpec, ProfileSpec, RowsSpec,
-    RunSpec, SampleSpec, SnapshotSpec, TableSpec, ValuesKind, ValuesSpec, WidthSpec,
+    Among, BuiltinName, ChangeSpec, ColumnSpec, CommandName, Distribution, Find, ForeignKeySpec,
+    GrowsSpec, Isolation, KindName, MaintenanceSpec, OperationSpec, ParentPick, PgbenchSpec,
+    PickSpec, ProfileSpec, RowsSpec, RunSpec, SampleSpec, SnapshotSpec, TableSpec, ValuesKind,
+    ValuesSpec, WidthSpec,
 };
 
 /// Why a profile is not played.

@@ -441,6 +441,9 @@ pub struct RunSpec {
     /// Snapshots held by other sessions.
     #[serde(default)]
     pub snapshot: Vec<SnapshotSpec>,
+    /// Commands that another session runs meanwhile, in their order.
+    #[serde(default)]
+    pub maintenance: Vec<MaintenanceSpec>,
 }
 
 /// `default_transaction_isolation`.
@@ -462,6 +465,43 @@ pub struct SnapshotSpec {
     pub start_frac: f64,
     /// How long it is held.
     pub length_frac: f64,
+}
+
+/// A command that another session runs between two transactions.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MaintenanceSpec {
+    /// Which one.
+    #[serde(rename = "do")]
+    pub command: CommandName,
+    /// The table's name.
+    pub table: String,
+    /// The index of `reindex`, all of the table's when absent, and of `cluster`.
+    #[serde(default)]
+    pub index: Option<String>,
+    /// Of `vacuum`: with the option FREEZE.
+    #[serde(default)]
+    pub freeze: bool,
+    /// After how many transactions; this or a fraction.
+    #[serde(default)]
+    pub after: Option<u64>,
+    /// After which part of the run.
+    #[serde(default)]
+    pub at_frac: Option<f64>,
+}
+
+/// Commands that keep a table in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)] // SQL's words
+pub enum CommandName {
+    Vacuum,
+    #[serde(rename = "vacuum full")]
+    VacuumFull,
+    Analyze,
+    Reindex,
+    Truncate,
+    Cluster,
 }
 
 /// The members of an object in the order of the text: draws are made in that order.

@@ -6,16 +6,19 @@
 
 use std::sync::Arc;
 
-use crate::executor::Model;
-use crate::executor::{Database, Relation, RunningVacuum, StatementError, TableId, VacuumStep};
+use crate::executor::{
+    Database, Maintenance, Model, Relation, RunningVacuum, StatementError, TableId, VacuumStep,
+};
 use crate::procarray::HeldSnapshot;
 use crate::procarray::Isolation;
-use crate::profile::{self, ProfileError, ProfileSpec, SampleSpec, ServerSpec, load};
+use crate::profile::{self, ProfileError, ProfileSpec, SampleSpec, ServerSpec};
 use crate::run::background::Timing;
 use crate::run::elsewhere::Whole;
 use crate::run::machine::Standing;
+use crate::run::maintenance;
 use crate::run::rewrites::{self, RewriteAt, RewriteDone, SpreadRewrite};
 use crate::run::support;
+use crate::run::within::{part, table_of};
 use crate::vacuum::VacuumOptions;
 use pgheadroom_layout::HeapFillfactor;
 
@@ -117,6 +120,17 @@ impl Conditions {
     }
 }
 
+impl Action {
+    /// Whether it waits until nobody is in a transaction, by its lock.
+    const fn is_exclusive(self) -> bool {
+        match self {
+            Self::Rewrite(_) | Self::RewriteOnline(..) => true,
+            Self::Maintain(_, what) => what.is_exclusive(),
+            _ => false,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
     Checkpoint,
@@ -129,6 +143,8 @@ enum Action {
     Rewrite(TableId),
     /// The same beside clients, until so many transactions are done.
     RewriteOnline(TableId, u64),
+    /// A command of another session.
+    Maintain(TableId, Maintenance),
     /// The snapshot of this number.
     Hold(usize),
     Release(usize),
@@ -237,6 +253,9 @@ impl Plan {
             };
             actions.push((at, action));
         }
+        for (at, table, what) in maintenance::commands_of(spec, transactions)? {
+            actions.push((at, Action::Maintain(table, what)));
+        }
         actions.sort_by_key(|&(at, _)| at);
         Ok(Self {
             transactions,
@@ -270,26 +289,6 @@ fn whole_of(spec: &ProfileSpec, sample: SampleSpec) -> Whole {
     }
 }
 
-/// The number of transactions that is this part of a run.
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_precision_loss
-)]
-fn part(frac: f64, transactions: u64) -> u64 {
-    (frac.clamp(0.0, 1.0) * transactions as f64).round() as u64
-}
-
-pub(super) fn table_of(spec: &ProfileSpec, name: Option<&str>) -> Option<TableId> {
-    let name = name?;
-    let names: Vec<&str> = if spec.pgbench.is_some() {
-        load::PGBENCH_TABLES.to_vec()
-    } else {
-        spec.table.iter().map(|table| table.name.as_str()).collect()
-    };
-    names.iter().position(|known| *known == name).map(TableId)
-}
-
 /// The table of this name, and a fillfactor that it may have.
 pub(super) fn altered(
     spec: &ProfileSpec,
@@ -314,6 +313,8 @@ pub(super) struct Events<'a> {
     vacuums: Vec<SpreadVacuum>,
     rewrites: Vec<SpreadRewrite>,
     rewritten: Vec<RewriteDone>,
+    /// How many commands rows were put elsewhere by.
+    moved: usize,
 }
 
 /// A VACUUM whose pages are looked at evenly between two times.
@@ -377,6 +378,7 @@ impl<'a> Events<'a> {
             vacuums: Vec::new(),
             rewrites: Vec::new(),
             rewritten: Vec::new(),
+            moved: 0,
         }
     }
 
@@ -389,18 +391,16 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Whether something is due that waits until nobody is in a transaction: a rewrite, by its
-    /// lock.
+    /// Whether something is due that waits until nobody is in a transaction: a rewrite, or another
+    /// command that locks the table.
     pub fn needs_quiet(&self, transactions: u64) -> bool {
-        let due = self.left.iter().take_while(|&&(at, _)| at <= transactions);
-        let mut due = due.map(|&(_, action)| action);
-        let begins =
-            due.any(|action| matches!(action, Action::Rewrite(_) | Action::RewriteOnline(..)));
+        let mut due = self.left.iter().take_while(|&&(at, _)| at <= transactions);
+        let begins = due.any(|&(_, action)| action.is_exclusive());
         let mut rewrites = self.rewrites.iter();
         begins || rewrites.any(|rewrite| rewrite.until() <= transactions)
     }
 
-    /// Does what is due after so many transactions; how many tables were rewritten so far.
+    /// Does what is due after so many transactions; how often rows were put elsewhere so far.
     ///
     /// # Errors
     /// What a rewrite meets that the twin cannot play.
@@ -415,7 +415,7 @@ impl<'a> Events<'a> {
         if !self.rewrites.is_empty() {
             self.copy(transactions, db)?;
         }
-        Ok(self.rewritten.len())
+        Ok(self.rewritten.len() + self.moved)
     }
 
     /// Tables that were rewritten, in the order of the end.
@@ -466,6 +466,10 @@ impl<'a> Events<'a> {
                 Action::RewriteOnline(table, until) => {
                     let begun = SpreadRewrite::begin(table, at, until, db)?;
                     self.rewrites.push(begun);
+                }
+                Action::Maintain(table, what) => {
+                    db.maintain(table, what)?;
+                    self.moved += 1;
                 }
                 Action::Hold(number) => {
                     self.held.push((number, db.procs_mut().hold()));

@@ -48,6 +48,8 @@ pub(super) struct Running<'a, W> {
     transactions: u64,
     statements: u64,
     rewritten: usize,
+    /// How often rows were put elsewhere.
+    moved: usize,
     /// By the number of an operation: turns in which it found no row.
     without_row: Vec<u64>,
 }
@@ -102,6 +104,7 @@ impl<'a, W: Workload> Running<'a, W> {
             transactions: 0,
             statements: 0,
             rewritten: 0,
+            moved: 0,
         }
     }
 
@@ -238,11 +241,13 @@ impl<'a, W: Workload> Running<'a, W> {
         }
         let so_far = self.events.happen(self.transactions, self.db);
         let so_far = so_far.map_err(|error| rewrite_failure(error, self.transactions))?;
-        if so_far > self.rewritten {
+        if so_far > self.moved {
+            let rewritten = self.events.rewritten();
             if let Some(background) = &mut self.background {
-                background.rewritten(&self.events.rewritten()[self.rewritten..], self.db);
+                background.rewritten(&rewritten[self.rewritten..], self.db);
             }
-            self.rewritten = so_far;
+            self.rewritten = rewritten.len();
+            self.moved = so_far;
             self.ahead.forget_targets();
         }
         Ok(())
@@ -306,5 +311,10 @@ impl<'a, W: Workload> Running<'a, W> {
 }
 
 fn rewrite_failure(error: StatementError, transactions: u64) -> ProfileError {
-    load::failure(error, transactions, "the rewritten table", "rewrite")
+    load::failure(
+        error,
+        transactions,
+        "a table that is maintained",
+        "a command on a table",
+    )
 }

@@ -82,6 +82,10 @@ pub fn check(
         let said = assumed(run.clients, run.rate_per_s, is_measured, has_course);
         approximations.push(said);
     }
+    if !run.maintenance.is_empty() && run.clients > 1 {
+        approximations
+            .push("commands of maintenance happen at once, between two transactions".to_owned());
+    }
     if !run.snapshot.is_empty() {
         approximations.push(
             "snapshots are taken and released between transactions, at exact fractions".to_owned(),

@@ -13,7 +13,7 @@ use pgheadroom_twin::scenario::{self, Done, End, Step};
 use serde_json::{Value, json};
 
 /// Servers that scenarios are recorded on.
-pub const VERSIONS: [&str; 6] = ["15.18", "15.20", "16.14", "17.10", "18.4", "19rc1"];
+pub const VERSIONS: [&str; 7] = ["15.18", "15.20", "16.14", "17.10", "17.12", "18.4", "19rc1"];
 /// Scenarios that the twin does not reproduce: on which versions, why, and their names.
 ///
 /// A scenario that is listed and equal fails the test, so that the list never grows old.

@@ -53,10 +53,11 @@ def profile_of(request: Request) -> Profile:
         path = Path(folder) / Path(name).name
         path.write_text(str(request.options["profile_text"]), encoding="utf-8")
         profile = read_profile(path)
-    if profile.workload.run.snapshots or profile.workload.run.rate_per_s is not None:
+    run = profile.workload.run
+    if run.snapshots or run.maintenance or run.rate_per_s is not None:
         raise InputError(
-            f"profile {name} holds snapshots or a rate, which this experiment does not play: "
-            "expected a profile without; `prove` plays them"
+            f"profile {name} has snapshots, maintenance or a rate, which this experiment does not "
+            "play: expected a profile without; `prove` plays them"
         )
     return profile
 

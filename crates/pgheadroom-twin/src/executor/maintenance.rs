@@ -1,0 +1,91 @@
+//! Commands that keep a table in order, as a person or cron runs them.
+
+use crate::executor::rewrite::Keeps;
+use crate::executor::{Database, Relation, StatementError, TableId};
+use crate::vacuum::VacuumOptions;
+
+/// Pages that ANALYZE reads at most with the default statistics target.
+///
+/// Source: `std_typanalyze`, src/backend/commands/analyze.c (REL_18_STABLE): 300 times the target.
+const ANALYZED_PAGES: u32 = 300 * 100;
+
+/// A command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Maintenance {
+    /// VACUUM.
+    Vacuum {
+        /// With the option FREEZE.
+        freeze: bool,
+    },
+    /// VACUUM FULL.
+    VacuumFull,
+    /// ANALYZE.
+    Analyze,
+    /// REINDEX of the index at this position, or of the table.
+    Reindex(Option<usize>),
+    /// TRUNCATE.
+    Truncate,
+    /// CLUSTER by the index at this position.
+    Cluster(usize),
+}
+
+impl Maintenance {
+    /// Whether it waits until nobody is in a transaction that has touched the table.
+    #[must_use]
+    pub const fn is_exclusive(self) -> bool {
+        !matches!(self, Self::Vacuum { .. } | Self::Analyze)
+    }
+}
+
+impl Database {
+    /// Runs a command on a table.
+    ///
+    /// # Errors
+    /// [`StatementError`] of what the twin does not play.
+    ///
+    /// # Panics
+    /// Inside a transaction.
+    pub fn maintain(&mut self, table: TableId, what: Maintenance) -> Result<(), StatementError> {
+        match what {
+            Maintenance::Vacuum { freeze } => {
+                let options = VacuumOptions {
+                    freeze,
+                    ..VacuumOptions::default()
+                };
+                self.vacuum_as(table, options);
+            }
+            Maintenance::Analyze => self.analyze_alone(table),
+            Maintenance::Reindex(index) => self.reindex(table, index)?,
+            Maintenance::VacuumFull => {
+                self.rewrite(table)?;
+            }
+            Maintenance::Truncate => {
+                self.rewrite_as(table, Keeps::Nothing)?;
+            }
+            Maintenance::Cluster(index) => {
+                let btree = self.tables[table.0].indexes.btree_positions[index];
+                let btree = btree.ok_or_else(|| {
+                    StatementError::Unsupported("CLUSTER by another index than a B-tree".to_owned())
+                })?;
+                self.rewrite_as(table, Keeps::InOrder(btree))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// It writes to the catalogue, so it has a number.
+    fn analyze_alone(&mut self, table: TableId) {
+        assert!(self.procs.current().is_none(), "ANALYZE in a transaction");
+        self.procs.begin_statement();
+        self.procs.compute_horizons();
+        self.procs.assign();
+        let found = self.analyze(table, ANALYZED_PAGES);
+        self.procs.commit();
+        if self.note_analyzed(table, found.live_rows) {
+            self.forget_target_blocks_of(Relation {
+                table,
+                is_toast: false,
+            });
+        }
+    }
+}

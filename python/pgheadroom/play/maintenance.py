@@ -1,0 +1,156 @@
+"""
+Commands of maintenance that another session runs in the middle of a run.
+
+With one client and a number of transactions pgbench stands still meanwhile: each script counts, and
+behind the last transaction before a command waits in a shell until a file is gone. The client's
+session is idle then, in no transaction and with no snapshot, so that the command meets what the
+twin's does. Otherwise a command runs when it is due by the run's progress, beside the clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pgheadroom import quoting
+from pgheadroom.errors import MeasurementInvalid
+from pgheadroom.play.gates import GATE, GATE_FILE, moments
+from pgheadroom.play.measured import Relations, read_relations
+from pgheadroom.play.plans import check_plans
+from pgheadroom.play.snapshots import RunProgress
+from pgheadroom.profile import Maintenance, Profile
+from pgheadroom.profile.maintaining import due_after, is_counted
+
+if TYPE_CHECKING:
+    import psycopg
+
+
+def statement(command: Maintenance) -> str:
+    """The SQL of a command."""
+    table = quoting.identifier(command.table)
+    match command.do:
+        case "vacuum":
+            return f"VACUUM (FREEZE) {table}" if command.freeze else f"VACUUM {table}"
+        case "vacuum full":
+            return f"VACUUM (FULL) {table}"
+        case "analyze":
+            return f"ANALYZE {table}"
+        case "truncate":
+            return f"TRUNCATE {table}"
+        case "reindex" if command.index is not None:
+            return f"REINDEX INDEX {quoting.identifier(command.index)}"
+        case "reindex":
+            return f"REINDEX TABLE {table}"
+        case "cluster":
+            assert command.index is not None, "the format wants one"
+            return f"CLUSTER {table} USING {quoting.identifier(command.index)}"
+
+
+@dataclass(slots=True)
+class Maintainer:
+    """
+    Runs a profile's commands; a context manager around the run, `step` is to be called often.
+
+    Attributes:
+        profile: The profile.
+        connect: Opens a session in the database under test.
+        progress: Of the run.
+        folder: pgbench's working directory.
+        table_of: The tables of all relations that there were after a command.
+        maintained: Where no transaction is counted, the fraction of the run at which each command
+            began, in the order of the file.
+    """
+
+    profile: Profile
+    connect: Callable[[], psycopg.Connection[Any]]
+    progress: RunProgress
+    folder: Path
+    table_of: dict[str, str] = field(default_factory=dict)
+    maintained: dict[int, float] = field(default_factory=dict)
+    _left: list[int] = field(default_factory=list)
+    _session: psycopg.Connection[Any] | None = None
+
+    def __enter__(self) -> Maintainer:
+        """Shut the gates before pgbench begins."""
+        self._start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+    def _start(self) -> None:
+        run = self.profile.workload.run
+        if not run.maintenance:
+            return
+        if is_counted(run):
+            self._left = moments(self.profile)
+            (self.folder / GATE_FILE).write_text(GATE, encoding="utf-8")
+            for after in self._left:
+                (self.folder / f"gate-{after}").touch()
+        else:
+            self._left = sorted(
+                range(len(run.maintenance)), key=lambda n: run.maintenance[n].at_frac or 0.0
+            )
+            # Under load it takes hundredths of a second to connect.
+            self._session = self._open()
+
+    def step(self) -> None:
+        """Run what is due."""
+        if not self._left:
+            return
+        run = self.profile.workload.run
+        if is_counted(run):
+            if (self.folder / f"asked-{self._left[0]}").exists():
+                self._pass_gate(self._left.pop(0))
+            return
+        while self._left:
+            command = run.maintenance[self._left[0]]
+            done = self.progress.now()
+            if done < (command.at_frac or 0.0):
+                return
+            self.maintained[self._left.pop(0)] = done
+            self._run([command])
+
+    def end(self) -> None:
+        """Run what is due after the last transaction."""
+        run = self.profile.workload.run
+        while self._left:
+            due = self._left.pop(0)
+            if is_counted(run):
+                self._pass_gate(due)
+            else:
+                self.maintained[due] = 1.0
+                self._run([run.maintenance[due]])
+
+    def _pass_gate(self, after: int) -> None:
+        run = self.profile.workload.run
+        due = [command for command in run.maintenance if due_after(command, run) == after]
+        self._session = self._open()
+        self._run(due)
+        self._session.close()
+        self._session = None
+        (self.folder / f"gate-{after}").unlink()
+
+    def _open(self) -> psycopg.Connection[Any]:
+        session = self.connect()
+        # CLUSTER sorts then, and prunes no page by a scan of the index.
+        session.execute("SET enable_indexscan = off")
+        return session
+
+    def _run(self, commands: Iterable[Maintenance]) -> None:
+        assert self._session is not None, "it was opened before"
+        for command in commands:
+            self._session.execute(statement(command).encode())
+            found: Relations = read_relations(self._session, self.profile.table_names)
+            self.table_of |= found.table_of
+        # Clients plan anew, from what the catalogue has now.
+        if self.profile.workload.builtin is None:
+            with self.connect() as other:
+                try:
+                    check_plans(other, self.profile)
+                except MeasurementInvalid as error:
+                    raise MeasurementInvalid(f"after maintenance {error}") from None
