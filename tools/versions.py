@@ -29,6 +29,7 @@ FEATURES: tuple[tuple[str, str, str], ...] = (
     ("UPDATE, DELETE, HOT, upserts", "scenario", "update|upsert|select|abort"),
     ("Pruning and hint bits", "scenario", "prune|hints|read|visibility"),
     ("B-trees, their scans and dead entries", "scenario", "btree|index|scan|uniqueness|dead"),
+    ("Hash indexes: splits, overflow pages, VACUUM", "scenario", "hash"),
     ("Full-page images and hints in the WAL", "scenario", "image|wal"),
     ("VACUUM", "scenario", "vacuum"),
     ("Freezing by age, aggressive VACUUM", "scenario", "freeze|aggressive"),

@@ -41,8 +41,14 @@ UNIQUE: list[Json] = [
     {"name": "one", "columns": ["u"], "unique": True, "nulls_not_distinct": True},
     {"name": "ranges", "columns": ["id", "w"], "method": "brin", "pages_per_range": 3},
 ]
+HASHES: list[Json] = [
+    {"name": "h1", "columns": ["n"], "method": "hash"},
+    {"name": "h2", "columns": ["s"], "method": "hash", "fillfactor": 20},
+    {"name": "h3", "columns": ["w"], "method": "hash", "where": "n IS NOT NULL"},
+    {"name": "h4", "expressions": ["lower(e)"], "method": "hash"},
+    {"name": "h5", "columns": ["u"], "method": "hash"},
+]
 UNPRICED: list[Json] = [
-    {"name": "h", "columns": ["n"], "method": "hash"},
     {"name": "sp", "columns": ["s"], "method": "spgist"},
 ]
 KEY: Json = {"name": "t_pkey", "columns": ["id"], "unique": True}
@@ -84,10 +90,16 @@ def test_unique_indexes_beside_the_key(programs: ServerPrograms) -> None:
     assert _wrong(_profile(UNIQUE, sets), programs) == []
 
 
+def test_hash_indexes(programs: ServerPrograms) -> None:
+    """Pages and records are a server's: of all rows and of some, of columns and expressions."""
+    sets = {name: {"changed_frac": 0.2} for name in ("n", "w", "s", "e")}
+    assert _wrong(_profile([KEY, *HASHES], sets), programs) == []
+
+
 @pytest.mark.pg(">= 18, < 19")
 def test_other_methods_end_hot_and_nothing_else(programs: ServerPrograms) -> None:
-    """HOT, the heap and the B-trees are exact; what a hash index writes is in no figure."""
+    """HOT, the heap and the B-trees are exact; what others write is in no figure."""
     data = _profile([KEY, *UNPRICED], {"n": {"changed_frac": 0.5}, "v": {}})
     assert _wrong(data, programs) == []
     said = str(predict(parse_profile(data), server="18.4").assumed["twin.approximations"])
-    assert "h (hash) of t, sp (spgist) of t are not priced" in said
+    assert "sp (spgist) of t is not priced" in said

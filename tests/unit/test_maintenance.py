@@ -39,9 +39,10 @@ def _data(*commands: Json, run: Json | None = None) -> Json:
     child = table("child", {"name": "child_v", "columns": ["v"]})
     child["foreign_keys"] = [{"columns": ["of"], "references": "parent"}]
     ranges = table("ranges", {"name": "ranges_v", "columns": ["v"], "method": "brin"})
+    hashed = table("hashed", {"name": "hashed_v", "columns": ["v"], "method": "hash"})
     return {
         "schema_version": 1,
-        "table": [table("parent"), child, ranges, table("quick") | {"unlogged": True}],
+        "table": [table("parent"), child, ranges, hashed, table("quick") | {"unlogged": True}],
         "operation": [{"table": "child", "kind": "update", "sets": ["v"]}],
         "run": {"operations": 400, "maintenance": list(commands)} | (run or {}),
     }
@@ -68,6 +69,8 @@ def _profile(*commands: Json, run: Json | None = None) -> Profile:
         ({**VACUUM, "do": "reindex", "index": "no"}, {}, "run.maintenance[0].index: found 'no'"),
         ({**VACUUM, "do": "truncate", "table": "parent"}, {}, "child does not refer to"),
         ({**VACUUM, "table": "ranges"}, {}, "a table without a BRIN index"),
+        ({**VACUUM, "do": "reindex", "table": "hashed"}, {}, "a table without a hash index"),
+        ({**VACUUM, "do": "truncate", "table": "hashed"}, {}, "a table without a hash index"),
         ({**VACUUM, "do": "vacuum full", "table": "quick"}, {}, "a logged table"),
     ],
 )

@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use crate::decode::btree::{BtreePage as DecodedBtreePage, HeapTid, ItemKind, TreePage};
+use crate::decode::hash::HashPage;
 use crate::decode::heap::{HeapItem as DecodedItem, HeapPage as DecodedHeapPage};
 use crate::decode::map::{FsmPage, VisibilityBits};
 use crate::decode::{PD_ALL_VISIBLE, PD_HAS_FREE_LINES, PD_PAGE_FULL};
@@ -274,6 +275,28 @@ pub fn fsm_text(number: u32, slots: &[u8]) -> String {
         }
     }
     text.push('\n');
+    text
+}
+
+/// The text of a hash index's page.
+#[must_use]
+pub fn hash_text(number: u32, page: &HashPage) -> String {
+    let page = match page {
+        HashPage::Unused => return format!("page {number} unused\n"),
+        HashPage::Meta(meta) => return format!("page {number} {meta:?}\n"),
+        HashPage::Bitmap(free) => return format!("page {number} bitmap free={free:?}\n"),
+        HashPage::Bucket(page) => page,
+    };
+    let block = |block: Option<u32>| block.map_or("-".to_string(), |block| block.to_string());
+    let mut text = format!(
+        "page {number} bucket={} prev={} next={}\n",
+        page.bucket,
+        block(page.previous),
+        block(page.next)
+    );
+    for (code, row) in &page.entries {
+        let _ = writeln!(text, " {code:08x}{}", tid(*row));
+    }
     text
 }
 

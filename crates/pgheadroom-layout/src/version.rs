@@ -195,6 +195,20 @@ pub struct Behaviour {
     /// Source: `INDEX_ATTR_BITMAP_SUMMARIZED` in `heap_update`, src/backend/access/heap/heapam.c
     /// (`REL_16_STABLE`).
     pub summarizing_indexes_block_hot: bool,
+    /// A page to which no entry of a hash index goes is named when the one behind it is freed.
+    ///
+    /// Source: `_hash_freeovflpage`, src/backend/access/hash/hashovfl.c (REL_16_STABLE,
+    /// REL_17_STABLE).
+    pub hash_squeeze_names_write_page: bool,
+    /// CREATE INDEX leaves the table's number of rows unknown while autovacuum is off.
+    ///
+    /// Source: `index_update_stats`, src/backend/catalog/index.c (REL_17_STABLE, REL_18_STABLE).
+    pub index_build_keeps_statistics: bool,
+    /// A table's size is estimated by its fillfactor too.
+    ///
+    /// Source: `table_block_relation_estimate_size`, src/backend/access/table/tableam.c
+    /// (REL_16_STABLE, REL_17_STABLE).
+    pub estimate_considers_fillfactor: bool,
     /// Whether `n_tup_newpage_upd` is counted.
     ///
     /// Source: `pgstat_count_heap_update`, src/backend/utils/activity/pgstat_relation.c
@@ -347,6 +361,9 @@ impl Behaviour {
                 15.. => LinePointerTruncation::VacuumAndPrune,
             },
             summarizing_indexes_block_hot: major < 16,
+            hash_squeeze_names_write_page: major < 17,
+            index_build_keeps_statistics: major >= 18,
+            estimate_considers_fillfactor: major >= 17,
             counts_newpage_updates: major >= 16,
             insert_threshold_by_unfrozen_share: major >= 18,
             autovacuum_max_threshold: if major >= 18 { Some(100_000_000) } else { None },

@@ -16,6 +16,7 @@ use crate::version::Behaviour;
 
 mod brin;
 mod btree;
+mod hash;
 mod heap;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,11 @@ pub use btree::{
     LeafDeletion, Split, btree_dedup, btree_delete, btree_first_root, btree_insert_leaf,
     btree_insert_post, btree_insert_upper, btree_mark_page_halfdead, btree_meta_cleanup,
     btree_new_root, btree_split, btree_unlink_page, btree_vacuum,
+};
+pub use hash::{
+    Squeezed, hash_add_ovfl_page, hash_delete, hash_init_bitmap_page, hash_init_meta_page,
+    hash_insert, hash_move_page_contents, hash_split_allocate_page, hash_split_cleanup,
+    hash_split_complete, hash_split_page, hash_squeeze_page, hash_update_meta_page,
 };
 pub use heap::{
     HEAP_CLEANUP_INFO, PageCleaning, SharedBytes, heap_confirm, heap_delete, heap_freeze,

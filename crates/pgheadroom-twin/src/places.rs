@@ -28,7 +28,8 @@ pub type Places = BTreeMap<String, Vec<String>>;
 /// Forks are named `table:main`, `table:fsm`, `table:vm`, `index:main`, `index:fsm`.
 ///
 /// # Panics
-/// When the table has another number of B-trees than there are names.
+/// When the table has another number of B-trees and hash indexes than there are names, of which
+/// the hash indexes' come last.
 #[must_use]
 pub fn of_table(table: &Table, name: &str, indexes: &[&str]) -> Places {
     let mut places = Places::new();
@@ -38,7 +39,12 @@ pub fn of_table(table: &Table, name: &str, indexes: &[&str]) -> Places {
         indexes.len(),
         "indexes and their names"
     );
-    for (position, name) in indexes.iter().enumerate() {
+    let hashes = table.hash_texts();
+    let (trees, names) = indexes.split_at(indexes.len() - hashes.len());
+    for (name, texts) in names.iter().zip(hashes) {
+        places.insert(format!("{name}:main"), texts);
+    }
+    for (position, name) in trees.iter().enumerate() {
         let tree = table.index_tree(position);
         places.insert(format!("{name}:main"), btree_texts(tree));
         add_map(&mut places, format!("{name}:fsm"), fsm_texts(tree.fsm()));

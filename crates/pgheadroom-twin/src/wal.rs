@@ -17,11 +17,12 @@ use crate::multixact::Created;
 
 mod build;
 mod compression;
+mod forced;
 mod record_type;
 
 pub use compression::Doubt;
 pub(crate) use compression::Uncompressed;
-pub use record_type::{ModelRecord, RecordType};
+pub use record_type::{HashRecord, ModelRecord, RecordType};
 
 /// Records of a table by type: places of [`RecordType::place`].
 type Sums = [Totals; RecordType::PLACES];

@@ -29,6 +29,7 @@ from pgheadroom.outcome import Value, mid
 from pgheadroom.predict.spread import OfSamples, spread
 from pgheadroom.profile import Change, Operation, Profile, Snapshot
 from pgheadroom.profile.check import check
+from pgheadroom.profile.unpriced import PRICED
 from pgheadroom.types import PgVersion
 from pgheadroom.units import show_share
 
@@ -140,7 +141,7 @@ def _missing(guard: Guard, altered: Altered) -> str:
     new = [
         f"{edit.name} ({edit.hot.method})"
         for edit in altered.edits
-        if isinstance(edit, IndexAdded) and edit.hot.method not in ("btree", "brin")
+        if isinstance(edit, IndexAdded) and edit.hot.method not in PRICED
     ]
     # An index that is made anew has the name of the one that goes.
     return replace(guard, unpriced=tuple(dict.fromkeys((*guard.unpriced, *new)))).missing

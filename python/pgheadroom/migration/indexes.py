@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Literal
 
 from pgheadroom.advise.hot import HotIndex
 from pgheadroom.advise.row import index_label
@@ -17,6 +18,7 @@ from pgheadroom.migration.shape import Altered, IndexAdded, IndexDropped
 from pgheadroom.migration.weighing import constraint_index
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.profile import IndexProfile
+from pgheadroom.profile.unpriced import PRICED
 
 
 def add_index(catalog: NamedTables, line: int, altered: Altered, action: actions.AddIndex) -> None:
@@ -198,19 +200,22 @@ def _stand_in_of(
         depends = [column.name for column in altered.table.columns][:32]
     if not depends:
         return None
-    is_plain = action.method in ("btree", "brin") and not action.has_expressions
+    is_plain = action.method in PRICED and not action.has_expressions
     columns = labels(action.columns) if is_plain and not action.whole_row else depends
-    include = [] if action.method == "brin" else [n for n in depends if n not in columns]
-    is_btree = action.method != "brin"
+    is_hash = action.method == "hash" and len(columns) == 1 and len(depends) == 1
+    method: Literal["btree", "brin", "hash"] = "hash" if is_hash else "btree"
+    if action.method == "brin":
+        method = "brin"
+    include = [n for n in depends if n not in columns] if method == "btree" else []
     return IndexProfile(
         name=profile_name(name, taken),
         columns=tuple(columns or depends),
         expressions=(),
         unique=False,
-        method="btree" if is_btree else "brin",
+        method=method,
         # Columns of a predicate end HOT as well; all rows are taken to be in the index.
         include=tuple(include) if columns else (),
         where=None,
-        fillfactor=action.fillfactor if action.method == "btree" else None,
+        fillfactor=action.fillfactor if action.method in ("btree", "hash") else None,
         deduplicate_items=None,
     )

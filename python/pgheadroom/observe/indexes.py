@@ -169,11 +169,11 @@ def profile_index(
         taken: Names of tables and indexes that the profile has already.
         label: Its name, with the schema where that is not public.
     """
-    method = str(index.row["method"])
+    method = _played(index, columns)
     why = None
     if index.row["is_unique"] and not is_key:
         why = "not unique in the profile, where only the key is"
-    if method not in ("btree", "brin"):
+    if method not in ("btree", "brin", "hash"):
         why = f"{method} stands as btree: which updates it ends HOT for is right, its pages are not"
     substituted = any(_is_another(columns[n]) for n in index.depends if n in columns)
     made, differs = _listed(index, columns, is_key=is_key, substituted=substituted)
@@ -185,6 +185,8 @@ def profile_index(
     made = replace(made, name=profile_name(label, taken))
     if method == "brin":
         made = replace(made, method="brin")
+    elif method == "hash":
+        made = _with_options(replace(made, method="hash"), index.row)
     else:
         made = _with_options(replace(made, unique=is_key), index.row)
     if method == "btree" and not is_key and not index.row["has_expressions"]:
@@ -193,6 +195,16 @@ def profile_index(
         where, differs_too = _where(index, columns, substituted=substituted, is_empty=is_empty)
         made, differs = replace(made, where=where), differs_too or differs
     return made, differs or why
+
+
+def _played(index: IndexRow, columns: Mapping[int, ColumnSeen]) -> str:
+    """Its method, or of a hash index over what profiles hash in no way `hash (unlike)`."""
+    method = str(index.row["method"])
+    if method != "hash" or index.row["has_expressions"]:
+        return method
+    entries = [entry for n in index.keys if n in columns for entry in columns[n].entries]
+    is_alike = len(entries) == 1 and has_operators(entries[0].type, method)
+    return method if is_alike else f"{method} (unlike)"
 
 
 def _is_another(column: ColumnSeen) -> bool:
@@ -208,8 +220,8 @@ def _listed(
     def labels(numbers: Sequence[int]) -> tuple[str, ...]:
         return tuple(label for n in numbers if n in columns for label in columns[n].labels)[:32]
 
-    method = str(index.row["method"])
-    if method not in ("btree", "brin"):
+    method = _played(index, columns)
+    if method not in ("btree", "brin", "hash"):
         return IndexProfile(name="", columns=labels(index.depends)), None
     made = IndexProfile(name="", include=labels(index.included))
     if not index.row["has_expressions"]:
@@ -221,7 +233,7 @@ def _listed(
             )
         return replace(made, columns=labels(keys)), None
     texts = (index.definition or {}).get("key_texts")
-    if texts is not None and not substituted and method == "btree":
+    if texts is not None and not substituted and method != "brin":
         return replace(made, expressions=tuple(str(text) for text in texts)), None
     why = "the columns of its expressions stand for them: HOT is right, its entries are not"
     return replace(made, columns=labels(index.depends)), why
@@ -271,7 +283,7 @@ def _with_orders(
 def _with_options(made: IndexProfile, row: AnswerRow) -> IndexProfile:
     """With the storage parameters of a B-tree that a profile has fields for."""
     options = row["reloptions"] or {}
-    if row["method"] != "btree":
+    if row["method"] not in ("btree", "hash"):
         return made
     spelled = str(options.get("deduplicate_items")).lower()
     return replace(

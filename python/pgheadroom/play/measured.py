@@ -33,15 +33,15 @@ heap AS (TABLE main UNION ALL TABLE toast),
 every AS (TABLE heap UNION ALL
           SELECT indexrelid FROM pg_index JOIN heap ON heap.oid = indrelid
           JOIN pg_class i ON i.oid = indexrelid JOIN pg_am ON pg_am.oid = i.relam
-          WHERE amname IN ('btree', 'brin'))
+          WHERE amname IN ('btree', 'hash', 'brin'))
 SELECT coalesce(nullif(c.reltablespace, 0), d.dattablespace)::bigint,
        d.oid::bigint, pg_relation_filenode(c.oid)::bigint
 FROM every JOIN pg_class c USING (oid) JOIN pg_database d ON d.datname = current_database()
 """
 _SIZES = """
 SELECT pg_relation_size(c.oid, 'main') / 8192,
-       coalesce(sum(pg_relation_size(i.indexrelid, 'main')) FILTER (WHERE m.amname = 'btree'), 0)
-           ::bigint / 8192,
+       coalesce(sum(pg_relation_size(i.indexrelid, 'main'))
+           FILTER (WHERE m.amname IN ('btree', 'hash')), 0)::bigint / 8192,
        coalesce(sum(pg_relation_size(i.indexrelid, 'main')) FILTER (WHERE m.amname = 'brin'), 0)
            ::bigint / 8192
 FROM pg_class c LEFT JOIN pg_index i ON i.indrelid = c.oid

@@ -85,12 +85,13 @@ def _add(
         is_index = relkind == "i"
         if found == oid:
             toast = int(its_toast)
-        if method not in ("heap", "btree"):
+        if method not in ("heap", "btree", "hash"):
             continue
         path = cluster.relation_path(filepath)
         shown = name if prefix is None else f"{prefix}.index" if is_index else prefix
-        kind = "btree" if is_index else "heap"
-        forks.append(Fork(f"{shown}:main", kind, int(key_columns), path))
+        forks.append(Fork(f"{shown}:main", method, int(key_columns), path))
+        if method == "hash":
+            continue
         for fork in ("fsm", "vm"):
             forks.append(Fork(f"{shown}:{fork}", fork, 0, path.with_name(f"{path.name}_{fork}")))
     return toast

@@ -189,6 +189,7 @@ def sum_wal(records: Iterable[WalRecord], table_of: Mapping[str, str]) -> Window
     clients: set[str] = set()
     rewriters: set[str] = set()
     writers: set[str] = set()
+    hash_indexes: set[str] = set()
     times: list[float] = []
     for record in records:
         fpi = sum(1 for block in record.blocks if block.has_image)
@@ -206,7 +207,12 @@ def sum_wal(records: Iterable[WalRecord], table_of: Mapping[str, str]) -> Window
             changes_rows = record.rmgr == "Heap" or record.kind.startswith("MULTI_INSERT")
             if changes_rows and record.xid != "0":
                 clients.add(record.xid)
-            if (record.rmgr, record.kind) == ("XLOG", "FPI") and record.xid != "0":
+            relations = {block.relation for block in record.blocks}
+            if record.rmgr == "Hash":
+                hash_indexes |= relations
+            # A hash index that makes room for buckets logs a page so too.
+            is_whole_page = (record.rmgr, record.kind) == ("XLOG", "FPI")
+            if is_whole_page and record.xid != "0" and not relations <= hash_indexes:
                 rewriters.add(record.xid)
         xids = {record.xid, *record.parts}
         is_end = record.rmgr == "Transaction"

@@ -1,5 +1,5 @@
 """
-Indexes whose cost nobody prices: methods that are neither B-tree nor BRIN, one wording for all.
+Indexes whose cost nobody prices: of other methods than B-tree, hash and BRIN; one wording for all.
 
 In an observed profile they stand as B-trees over the same columns. Which updates they end HOT for
 is right so; their WAL and their sizes are another method's. In a profile that somebody wrote, and
@@ -15,14 +15,25 @@ from typing import Any
 
 from pgheadroom.profile.tables import IndexProfile, TableProfile
 
-PRICED = ("btree", "brin")
+PRICED = ("btree", "brin", "hash")
 """Access methods that the twin plays as what they are."""
 
 
 def unpriced_of(table: TableProfile) -> tuple[str, ...]:
-    """An observed table's indexes of other methods, each as `name (method)`."""
+    """
+    An observed table's indexes of other methods, each as `name (method)`.
+
+    So are hash indexes that stand as B-trees, as in profiles of before they were priced.
+    """
     listed = () if table.observed is None else table.observed.indexes
-    return tuple(f"{found.name} ({found.method})" for found in listed if found.method not in PRICED)
+    hashed = {index.name.rpartition(".")[2] for index in table.indexes if index.method == "hash"}
+
+    def is_other(method: str, name: str) -> bool:
+        return method not in PRICED or (method == "hash" and name not in hashed)
+
+    return tuple(
+        f"{found.name} ({found.method})" for found in listed if is_other(found.method, found.name)
+    )
 
 
 def as_they_are(table: TableProfile) -> TableProfile:
@@ -33,7 +44,7 @@ def as_they_are(table: TableProfile) -> TableProfile:
     for index in table.indexes:
         name = index.name if index.name in methods else index.name.rpartition(".")[2]
         method: Any = methods.get(name, PRICED[0])
-        is_other = method not in PRICED and not index.is_key
+        is_other = method not in ("btree", "brin") and not index.is_key
         made.append(replace(index, method=method) if is_other else index)
     return replace(table, indexes=tuple(made))
 

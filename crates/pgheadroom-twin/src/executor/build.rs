@@ -5,6 +5,7 @@ use pgheadroom_layout::{Behaviour, BlockNumber};
 use crate::btree::{Built, Entries, Entry};
 use crate::executor::StatementError;
 use crate::executor::brin::Brin;
+use crate::executor::hash::Hash;
 use crate::executor::index::{Index, blocking_columns};
 use crate::executor::index_definition::{IndexDefinition, IndexMethod};
 use crate::executor::table::Table;
@@ -25,6 +26,7 @@ impl Table {
         match definition.method {
             IndexMethod::Btree => {}
             IndexMethod::Brin => return self.build_brin(behaviour, definition, wal),
+            IndexMethod::Hash => return self.build_hash(behaviour, definition, false, wal),
             IndexMethod::Unpriced => {
                 self.note_unpriced(&definition);
                 return Ok(());
@@ -152,6 +154,42 @@ impl Table {
         }
         self.indexes.btree_positions.push(None);
         self.learn_columns();
+    }
+
+    /// A hash index, filled with what is in the table.
+    ///
+    /// Source: `hashbuild`, src/backend/access/hash/hash.c (REL_18_STABLE). Differs: rows come in
+    /// their order, where a server sorts those of an index that is larger than
+    /// `maintenance_work_mem`. While a table is loaded autovacuum is off.
+    pub(super) fn build_hash(
+        &mut self,
+        behaviour: Behaviour,
+        definition: IndexDefinition,
+        is_rewritten: bool,
+        wal: &mut Wal,
+    ) -> Result<(), StatementError> {
+        let logs = is_rewritten && !wal.skips_new_relations();
+        for column in blocking_columns(&definition) {
+            self.indexes.blocks_hot[column] = true;
+        }
+        let is_first = self.indexes.definitions.len() == 1;
+        let rows = if is_rewritten || !(is_first || behaviour.index_build_keeps_statistics) {
+            rows_of(&self.heap).count() as u64
+        } else {
+            self.estimated_rows()
+        };
+        let row_type = &self.values.row_type;
+        let mut hash = Hash::new(behaviour, definition, row_type, (rows, logs), wal);
+        for (row, tid) in rows_of(&self.heap) {
+            if let Some(code) = hash.code(self.row_view(row))? {
+                hash.index.insert(code, tid, wal);
+            }
+        }
+        hash.index.begin_logging();
+        self.indexes.btree_positions.push(None);
+        self.indexes.hashes.push(hash);
+        self.learn_columns();
+        Ok(())
     }
 
     pub(super) fn build_brin(

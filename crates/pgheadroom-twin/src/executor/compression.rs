@@ -25,10 +25,12 @@ use crate::page::Tid;
 use crate::transaction::Xid;
 use crate::wal::Uncompressed;
 
+mod hash_page;
 mod heap_page;
 mod index_page;
 mod version;
 
+use hash_page::hash_page;
 use heap_page::{chunk_page, heap_page};
 use index_page::index_page;
 
@@ -221,6 +223,10 @@ fn page_of(
     }
     if fork == table.forks.vm {
         return Some(map_page(table.heap.vm().page_bytes(block)));
+    }
+    let mut hashes = table.indexes.hashes.iter();
+    if let Some(hash) = hashes.find(|hash| hash.index.main() == fork) {
+        return (block.0 < hash.index.page_count()).then(|| hash_page(&hash.index, block));
     }
     table.indexes.btrees.iter().find_map(|index| {
         if fork == index.fsm {

@@ -46,7 +46,32 @@ impl Table {
             self.session.entries = Some(entries);
         }
         result?;
-        self.inform_brins(tid, row, wal.into_inner())
+        let wal = wal.into_inner();
+        self.insert_into_hashes(tid, row, wal)?;
+        self.inform_brins(tid, row, wal)
+    }
+
+    /// An entry for a new row version in every hash index.
+    fn insert_into_hashes(
+        &mut self,
+        tid: Tid,
+        row: u32,
+        wal: &mut Wal,
+    ) -> Result<(), StatementError> {
+        let mut hashes = std::mem::take(&mut self.indexes.hashes);
+        let mut result = Ok(());
+        for hash in &mut hashes {
+            match hash.code(self.row_view(row)) {
+                Ok(Some(code)) => hash.index.insert(code, tid, wal),
+                Ok(None) => {}
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
+            }
+        }
+        self.indexes.hashes = hashes;
+        result
     }
 
     /// A new row version in every BRIN index.

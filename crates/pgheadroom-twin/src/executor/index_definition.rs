@@ -11,6 +11,8 @@ pub enum IndexMethod {
     Btree,
     /// Block ranges.
     Brin,
+    /// Hash.
+    Hash,
     /// Another, of which nothing is played but which updates it keeps from being HOT.
     Unpriced,
 }
@@ -46,7 +48,7 @@ pub struct IndexDefinition {
     pub predicate: Option<Expression>,
     /// Whether keys are unique.
     pub is_unique: bool,
-    /// Fillfactor of a B-tree's leaves.
+    /// Fillfactor of a B-tree's leaves, or of a hash index's buckets.
     pub fillfactor: BtreeFillfactor,
     /// The option `deduplicate_items`.
     pub deduplicate_items: bool,

@@ -285,6 +285,9 @@ impl Table {
     ) -> Result<(), StatementError> {
         let old_indexes = std::mem::take(&mut self.indexes.btrees);
         self.indexes.brins.clear();
+        for hash in std::mem::take(&mut self.indexes.hashes) {
+            wal.drop_fork(hash.index.main());
+        }
         self.indexes.btree_positions.clear();
         self.indexes.blocks_hot.fill(false);
         self.indexes.is_summarized.fill(false);
@@ -334,6 +337,12 @@ impl Table {
         if definition.method == IndexMethod::Brin {
             return self.build_brin(behaviour, definition, wal);
         }
+        if definition.method == IndexMethod::Hash {
+            self.build_hash(behaviour, definition, true, wal)?;
+            let hash = self.indexes.hashes.last().expect("it was built");
+            wal.end_new_fork(hash.index.main(), hash.index.page_count());
+            return Ok(());
+        }
         let built = self.build_btree(behaviour, definition, checks_uniqueness, wal)?;
         let index = self.indexes.btrees.last().expect("it was built");
         wal.write_fork(index.main, &holes(&built), &behaviour);
@@ -352,6 +361,8 @@ impl Table {
     pub(super) fn forks(&self) -> Vec<ForkId> {
         let mut forks = vec![self.forks.main, self.forks.fsm, self.forks.vm];
         forks.extend(forks_of(&self.indexes.btrees));
+        let hashes = self.indexes.hashes.iter();
+        forks.extend(hashes.map(|hash| hash.index.main()));
         forks
     }
 }

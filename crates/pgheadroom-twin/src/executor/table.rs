@@ -11,6 +11,7 @@ use crate::executor::brin::Brin;
 use crate::executor::concurrent_changes::ConcurrentChanges;
 use crate::executor::fetch::{Forks, HeapParts};
 use crate::executor::foreign_key::ForeignKeys;
+use crate::executor::hash::Hash;
 use crate::executor::index::{Index, IndexEntry};
 use crate::executor::index_definition::IndexDefinition;
 use crate::executor::model::Model;
@@ -90,6 +91,7 @@ pub(super) struct ClassStatistics {
 pub(super) struct Indexes {
     pub btrees: Vec<Index>,
     pub brins: Vec<Brin>,
+    pub hashes: Vec<Hash>,
     /// By position among all indexes: the place among the B-trees.
     pub btree_positions: Vec<Option<usize>>,
     /// As they were created, to be built again.
@@ -246,11 +248,21 @@ impl Table {
         &self.indexes.btrees[position].tree
     }
 
-    /// Pages of each B-tree.
+    /// Of each hash index, the text of each page.
+    pub(crate) fn hash_texts(&self) -> Vec<Vec<String>> {
+        let hashes = self.indexes.hashes.iter();
+        hashes.map(|hash| hash.index.texts()).collect()
+    }
+
+    /// Pages of each B-tree, then of each hash index.
     #[must_use]
     pub fn index_pages(&self) -> Vec<u32> {
-        let indexes = self.indexes.btrees.iter();
-        indexes.map(|index| index.tree.page_count()).collect()
+        let trees = self.indexes.btrees.iter();
+        let trees = trees.map(|index| index.tree.page_count());
+        let hashes = self.indexes.hashes.iter();
+        trees
+            .chain(hashes.map(|hash| hash.index.page_count()))
+            .collect()
     }
 
     /// Its counters.

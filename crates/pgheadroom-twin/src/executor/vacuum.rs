@@ -257,6 +257,10 @@ impl Table {
                 running.phase = Phase::IndexPass(position, BlockNumber(0));
                 return self.vacuum_index(position, running, since_then.procs, wal);
             }
+            if position < self.indexes.btrees.len() + self.indexes.hashes.len() {
+                running.phase = Phase::Index(position + 1);
+                return self.vacuum_hash(position - self.indexes.btrees.len(), running, wal);
+            }
             running.phase = Phase::Reclaim;
         }
         if let Phase::IndexPass(position, from) = running.phase {
@@ -344,6 +348,22 @@ impl Table {
             Phase::IndexEnd(position)
         };
         VacuumStep::IndexPages(to - from.0)
+    }
+
+    /// The pass over a hash index, if it needs one, at once.
+    fn vacuum_hash(
+        &mut self,
+        position: usize,
+        running: &RunningVacuum,
+        wal: &mut Wal,
+    ) -> VacuumStep {
+        let index = &mut self.indexes.hashes[position].index;
+        let scan = &running.scan;
+        if !scan.needs_index_pass() {
+            return VacuumStep::IndexPages(0);
+        }
+        index.bulk_delete(|tid| scan.is_dead(tid), wal);
+        VacuumStep::IndexPages(index.page_count())
     }
 
     /// Source: `lazy_cleanup_all_indexes`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).

@@ -269,12 +269,14 @@ fn definition(
         let field = format!("expressions[{number}]");
         keys.push(IndexKey::Expression(expression(text, &field)?));
     }
-    let fillfactor = BtreeFillfactor::new(spec.fillfactor.unwrap_or(90));
+    let default = if spec.method == Method::Hash { 75 } else { 90 };
+    let fillfactor = BtreeFillfactor::new(spec.fillfactor.unwrap_or(default));
     Ok(IndexDefinition {
         method: match spec.method {
             Method::Btree => IndexMethod::Btree,
             Method::Brin => IndexMethod::Brin,
-            Method::Hash | Method::Gin | Method::Gist | Method::Spgist => IndexMethod::Unpriced,
+            Method::Hash => IndexMethod::Hash,
+            Method::Gin | Method::Gist | Method::Spgist => IndexMethod::Unpriced,
         },
         keys,
         include: spec

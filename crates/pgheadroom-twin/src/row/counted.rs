@@ -66,6 +66,13 @@ impl Range {
             Self::TimestampTz => (3910, 8, 1_000_000),
         }
     }
+
+    /// Bytes of an end, and how far the upper one lies behind the lower.
+    #[allow(clippy::cast_possible_truncation)] // 4 or 8
+    pub(crate) const fn ends(self) -> (u8, i64) {
+        let (_, bytes, length) = self.form();
+        (bytes as u8, length)
+    }
 }
 
 /// The lower end is part of it. Source: `RANGE_LB_INC`, src/include/utils/rangetypes.h.

@@ -10,6 +10,7 @@ mod bytes;
 mod change;
 pub(crate) mod counted;
 mod hash;
+pub(crate) mod hash_code;
 pub(crate) mod kind;
 mod load_rule;
 mod maker;

@@ -115,6 +115,13 @@ fn check(
             "no BRIN index there: what the command writes to it is not modelled",
         );
     }
+    let is_hash = of.indexes.iter().any(|one| one.method == Method::Hash);
+    if is_hash && matches!(asked.command, CommandName::Reindex | CommandName::Truncate) {
+        return refuse(
+            &format!("a command on {}, which has a hash index", asked.table),
+            "no hash index there: how many rows it is built for is not known then",
+        );
+    }
     let has_new_files = !matches!(asked.command, CommandName::Vacuum | CommandName::Analyze);
     if of.unlogged && has_new_files {
         return refuse(

@@ -34,8 +34,64 @@ pub enum RecordType {
     MultixactZeroOffsets,
     /// A summary of a BRIN index.
     BrinSamepageUpdate,
+    /// Of a hash index.
+    Hash(HashRecord),
     /// What no server writes.
     OfModel(ModelRecord),
+}
+
+/// Kind of a hash index's record.
+///
+/// Source: `hash_identify`, src/backend/access/rmgrdesc/hashdesc.c (REL_18_STABLE).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)] // PostgreSQL's names
+pub enum HashRecord {
+    InitMetaPage,
+    InitBitmapPage,
+    Insert,
+    AddOvflPage,
+    SplitAllocatePage,
+    SplitPage,
+    SplitComplete,
+    MovePageContents,
+    SqueezePage,
+    Delete,
+    SplitCleanup,
+    UpdateMetaPage,
+}
+
+impl HashRecord {
+    const ALL: [Self; 12] = [
+        Self::InitMetaPage,
+        Self::InitBitmapPage,
+        Self::Insert,
+        Self::AddOvflPage,
+        Self::SplitAllocatePage,
+        Self::SplitPage,
+        Self::SplitComplete,
+        Self::MovePageContents,
+        Self::SqueezePage,
+        Self::Delete,
+        Self::SplitCleanup,
+        Self::UpdateMetaPage,
+    ];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::InitMetaPage => "Hash/INIT_META_PAGE",
+            Self::InitBitmapPage => "Hash/INIT_BITMAP_PAGE",
+            Self::Insert => "Hash/INSERT",
+            Self::AddOvflPage => "Hash/ADD_OVFL_PAGE",
+            Self::SplitAllocatePage => "Hash/SPLIT_ALLOCATE_PAGE",
+            Self::SplitPage => "Hash/SPLIT_PAGE",
+            Self::SplitComplete => "Hash/SPLIT_COMPLETE",
+            Self::MovePageContents => "Hash/MOVE_PAGE_CONTENTS",
+            Self::SqueezePage => "Hash/SQUEEZE_PAGE",
+            Self::Delete => "Hash/DELETE",
+            Self::SplitCleanup => "Hash/SPLIT_CLEANUP",
+            Self::UpdateMetaPage => "Hash/UPDATE_META_PAGE",
+        }
+    }
 }
 
 /// Kind of a record that only a model writes; [`record_name`](crate::executor::Model) has its
@@ -78,7 +134,8 @@ impl RecordType {
         Self::MultixactZeroMembers,
         Self::MultixactZeroOffsets,
     ];
-    pub(super) const PLACES: usize = Self::ALL.len() + RecordKind::ALL.len();
+    pub(super) const PLACES: usize =
+        Self::ALL.len() + RecordKind::ALL.len() + HashRecord::ALL.len();
 
     /// Its place among sums by type.
     #[inline]
@@ -111,13 +168,20 @@ impl RecordType {
             Self::MultixactZeroMembers => 24,
             Self::MultixactZeroOffsets => 25,
             Self::Btree(kind) => Self::ALL.len() + kind as usize,
+            Self::Hash(kind) => Self::ALL.len() + RecordKind::ALL.len() + kind as usize,
         }
     }
 
     /// The type at a place.
     pub(super) fn at(place: usize) -> Self {
-        let heap = Self::ALL.get(place).copied();
-        heap.unwrap_or_else(|| Self::Btree(RecordKind::ALL[place - Self::ALL.len()]))
+        if let Some(heap) = Self::ALL.get(place) {
+            return *heap;
+        }
+        let place = place - Self::ALL.len();
+        match RecordKind::ALL.get(place) {
+            Some(kind) => Self::Btree(*kind),
+            None => Self::Hash(HashRecord::ALL[place - RecordKind::ALL.len()]),
+        }
     }
 
     /// Resource manager and record type, as this version's `pg_waldump` spells them.
@@ -156,6 +220,7 @@ impl RecordType {
             Self::Btree(kind) => return format!("Btree/{}", kind.name()),
             Self::HeapFreeze => "Heap2/FREEZE_PAGE",
             Self::BrinSamepageUpdate => "BRIN/SAMEPAGE_UPDATE",
+            Self::Hash(kind) => kind.name(),
             Self::OfModel(ModelRecord::Change) => "Model/CHANGE",
             Self::OfModel(ModelRecord::Page) => "Model/PAGE",
             Self::FpiForHint => "XLOG/FPI_FOR_HINT",

@@ -281,11 +281,12 @@ fn told(done: &Done) -> Value {
 fn places(spec: &ProfileSpec, db: &Database, outcome: &Outcome) -> Places {
     let mut places = Places::new();
     for (table, spec) in outcome.tables.iter().zip(&spec.table) {
-        let trees = spec
-            .indexes
-            .iter()
-            .filter(|index| index.method == Method::Btree);
-        let names: Vec<&str> = trees.map(|index| index.name.as_str()).collect();
+        let of = |method| {
+            let listed = spec.indexes.iter();
+            let listed = listed.filter(move |index| index.method == method);
+            listed.map(|index| index.name.as_str())
+        };
+        let names: Vec<&str> = of(Method::Btree).chain(of(Method::Hash)).collect();
         places.append(&mut of_table(db.table(table.table), &table.name, &names));
     }
     places
