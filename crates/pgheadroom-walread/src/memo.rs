@@ -13,7 +13,7 @@ pub(crate) const DELETE_MAIN_BYTES: u32 = 8;
 /// Source: `XLHP_HAS_FREEZE_PLANS`; `xlhp_freeze_plan`.
 pub(crate) const PRUNE_HAS_FREEZE_PLANS: u8 = 1 << 4;
 const FREEZE_PLAN_BYTES: usize = 12;
-const VISIBILITY_MAP: u8 = 2;
+pub(crate) const VISIBILITY_MAP: u8 = 2;
 
 /// Bytes of each memo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

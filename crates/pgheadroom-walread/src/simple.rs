@@ -14,7 +14,7 @@
 
 use crate::cause::Cause;
 use crate::format::{Major, RECORD_HEADER_BYTES};
-use crate::memo::{DELETE_MAIN_BYTES, PRUNE_HAS_FREEZE_PLANS, UPDATE_MAIN_BYTES};
+use crate::memo::{DELETE_MAIN_BYTES, PRUNE_HAS_FREEZE_PLANS, UPDATE_MAIN_BYTES, VISIBILITY_MAP};
 use crate::record::RelFile;
 use crate::rmgr::Rmgr;
 use crate::sums::Moment;
@@ -35,6 +35,7 @@ const ONE_BLOCK_BYTES: usize = MAIN_HEADER_AT + 2;
 const NO_BLOCK_BYTES: usize = RECORD_HEADER_BYTES + 2;
 /// Source: `XLR_BLOCK_ID_DATA_SHORT`, `BKPBLOCK_*`, src/include/access/xlogrecord.h.
 const SHORT_MAIN: u8 = 255;
+const FORK_MASK: u8 = 0x0F;
 const HAS_IMAGE: u8 = 0x10;
 const HAS_DATA: u8 = 0x20;
 const SAME_REL: u8 = 0x80;
@@ -136,11 +137,16 @@ impl Key {
         let (main_id, main_bytes) = (self.byte(4), self.byte(5));
         let (rmgr, index) = self.kind();
         let form = Form::of(major, rmgr, index)?;
+        // A memo: no server prunes a map alone.
+        let is_map = major >= Major::V19
+            && form.flags_none == PRUNE_HAS_FREEZE_PLANS
+            && flags & FORK_MASK == VISIBILITY_MAP;
         let is_simple = id == 0
             && flags & (HAS_IMAGE | SAME_REL) == 0
             && main_id == SHORT_MAIN
             && main_bytes > form.flags_at
-            && main_bytes <= form.main_most;
+            && main_bytes <= form.main_most
+            && !is_map;
         is_simple.then_some(form)
     }
 }
