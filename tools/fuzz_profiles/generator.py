@@ -95,6 +95,11 @@ def _maintenance(
         commands = ["vacuum", "vacuum", "vacuum", "vacuum full", "analyze", "reindex", "cluster"]
         if table["name"] not in referenced and draw.rarely(3):
             commands.append("truncate")
+        methods = {index.get("method") for index in table["indexes"]}
+        if "hash" in methods:
+            commands = [one for one in commands if one not in ("reindex", "truncate")]
+        if "brin" in methods:
+            commands = ["analyze"]
         one: Section = {"do": draw.of(commands), "table": table["name"]}
         btrees = [index for index in table["indexes"] if "method" not in index]
         if one["do"] == "cluster" and not any("unique" in index for index in btrees):
@@ -202,6 +207,12 @@ def _index(draw: Draw, name: str, columns: Sequence[Section]) -> Section:
         index["method"] = "brin"
         fit = [one["name"] for one in columns if one["type"] != "bool"]
         index["columns"] = draw.some(fit, 1, 2)
+        return index
+    if kind == 9:
+        index["method"] = "hash"
+        index["columns"] = [draw.of(columns)["name"]]
+        if draw.rarely(3):
+            index["fillfactor"] = draw.of((10, 50, 100))
         return index
     if kind == 1 and strings:
         index["expressions"] = [f"lower({draw.of(strings)})"]
