@@ -150,7 +150,7 @@ def profile_of(
                         else {
                             "name": found["name"],
                             "columns": found["columns"],
-                            "method": "brin",
+                            "method": "hash" if found["method"] == "hash" else "brin",
                         }
                         for found in indexes
                     ],

@@ -10,8 +10,9 @@ import pytest
 
 from pgheadroom.migration import check_migration, judging, read_migration
 from pgheadroom.migration.catalog import NamedTables
-from pgheadroom.migration.figures import Figures
+from pgheadroom.migration.figures import Figures, is_played
 from pgheadroom.migration.following import follow
+from pgheadroom.migration.shape import IndexAdded
 from pgheadroom.profile import Profile
 
 KEY = {
@@ -197,3 +198,20 @@ def test_no_more_is_played_than_can_be_hot(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(judging, "figures", lambda *_: half)
     (table,) = check_migration(_profile(), ddl).tables
     assert table.hot_frac_then == 0.01
+
+
+@pytest.mark.parametrize(
+    ("text", "is_as_it_is"),
+    [
+        ("CREATE INDEX x ON jobs USING hash (note);", True),
+        ("CREATE INDEX x ON jobs USING hash (note) WHERE id > 1;", False),
+        ("CREATE INDEX x ON jobs USING hash (lower(note));", True),
+        ("CREATE INDEX x ON jobs USING hash ((note || id));", False),
+        ("CREATE INDEX x ON jobs (note) WHERE id > 1;", True),
+        ("CREATE INDEX x ON jobs USING gin (note);", False),
+    ],
+)
+def test_a_b_tree_that_stands_for_a_hash_index_is_said(text: str, is_as_it_is: bool) -> None:
+    """What reads several columns stands as a B-tree over them, whose WAL is not a hash index's."""
+    (added,) = (e for e in _followed(text).altered["jobs"].edits if isinstance(e, IndexAdded))
+    assert is_played(added) == is_as_it_is

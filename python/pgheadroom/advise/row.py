@@ -25,6 +25,7 @@ _NEXT_BLOCK_BYTES = 8  # one of the same relation
 _UPDATE_BYTES = _RECORD_BYTES + _BLOCK_BYTES + 16 + 5  # xl_heap_update, xl_heap_header
 _LOCK_BYTES = _RECORD_BYTES + _BLOCK_BYTES + 10
 _LEAF_BYTES = _RECORD_BYTES + _BLOCK_BYTES + 4  # without the entry
+_HASH_BYTES = _LEAF_BYTES + _NEXT_BLOCK_BYTES + 16  # with the metapage, which counts, and the code
 _PRUNE_BYTES = 57  # of one version; 56 before 16 and from 17 on
 _BOTH_ENDS_BYTES = 4  # lengths of what the old and the new row share at both ends
 
@@ -118,21 +119,25 @@ def index_bytes(table: TableProfile) -> Bytes:
     """
     WAL of the indexes for one update that is not HOT: an entry in each of them, changed or not.
 
-    A partial index takes one only for rows in it. Splits and deduplication come on top.
+    A partial index takes one only for rows in it. Splits and deduplication come on top, and of hash
+    indexes overflow pages.
     """
     columns = {column.name: column for column in profile_columns(table)}
     total = Bytes(low=0, mid=0, high=0)
     for index in table.indexes:
-        if index.method != "btree":
+        if index.method == "hash":
+            size = float(_HASH_BYTES)
+        elif index.method == "btree":
+            listed = [columns[name] for name in (*index.columns, *index.include)]
+            entry = 16
+            if listed and not index.expressions:
+                try:
+                    entry = _core.index_tuple_bytes(listed)
+                except InputError:
+                    entry = 16  # too wide as a whole: its entries are compressed values
+            size = float(_LEAF_BYTES + entry)
+        else:
             continue
-        listed = [columns[name] for name in (*index.columns, *index.include)]
-        entry = 16
-        if listed and not index.expressions:
-            try:
-                entry = _core.index_tuple_bytes(listed)
-            except InputError:
-                entry = 16  # too wide as a whole: its entries are compressed values
-        size = float(_LEAF_BYTES + entry)
         partial = index.where is not None
         total += Bytes(low=0 if partial else size, mid=size / 2 if partial else size, high=size)
     return total

@@ -141,10 +141,17 @@ def _missing(guard: Guard, altered: Altered) -> str:
     new = [
         f"{edit.name} ({edit.hot.method})"
         for edit in altered.edits
-        if isinstance(edit, IndexAdded) and edit.hot.method not in PRICED
+        if isinstance(edit, IndexAdded) and not is_played(edit)
     ]
     # An index that is made anew has the name of the one that goes.
     return replace(guard, unpriced=tuple(dict.fromkeys((*guard.unpriced, *new)))).missing
+
+
+def is_played(edit: IndexAdded) -> bool:
+    """Whether the twin has its pages; a B-tree stands for a hash index with a predicate, say."""
+    method = edit.hot.method
+    stands = edit.index is not None and edit.index.method != method
+    return method in PRICED and not stands
 
 
 def _contradicted(now: _Side, shares: Observed) -> str | None:
