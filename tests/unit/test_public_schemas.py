@@ -79,3 +79,10 @@ def test_inside_and_outside() -> None:
     assert is_inside({"low": 2.0, "mid": 3.0, "high": 4.0}, 4) is True
     assert is_inside({"low": 2.0, "mid": 3.0, "high": 4.0}, 5) is False
     assert is_inside(None, 5) is None
+
+
+def test_a_server_that_played_nothing_has_proved_nothing() -> None:
+    """A refusal has the branch that was asked for, "18", which is no server beside 18.4."""
+    kept = {one.key: json.loads((RECORD / f"{one.key}.json").read_text()) for one in KNOWN}
+    assert any("exit_code" in proof for found in kept.values() for proof in found["proofs"])
+    assert "profiles were proved on 18.4, 16.14. " in page.text(KNOWN, kept)

@@ -23,7 +23,8 @@ Written by `make public-schemas` from `experiments/record/public-schemas`; not e
 
 Each application's schema and statements are cut out of its own files at a pinned commit \
 (`experiments/public-schemas`), loaded into a throw-away server with rows that we made up, and run \
-by one client of pgbench at a rate.
+by one client of pgbench at a rate; statements that a library puts together and that stand in no \
+file are written here as it makes them, which the section says.
 `observe` watches for some seconds; `prove` then plays the observed profile on a server of its own \
 and in the twin.
 None of their text is in this repository: what is ours are rows, values for parameters, and how \
@@ -76,7 +77,14 @@ def _anchor(name: str) -> str:
 
 def _servers(kept: dict[str, Json]) -> Iterator[str]:
     live = sorted({found["server"] for found in kept.values()})
-    proved = sorted({p["server"] for found in kept.values() for p in found["proofs"]}, reverse=True)
+    # Of a refusal only the branch is known that was asked for.
+    played = {
+        proof["server"]
+        for found in kept.values()
+        for proof in found["proofs"]
+        if "exit_code" not in proof
+    }
+    proved = sorted(played, reverse=True)
     yield (
         f"Applications ran on {', '.join(live)}; profiles were proved on {', '.join(proved)}. "
         "Figures that are compared: share of HOT updates and of those on a new page, heap and "
