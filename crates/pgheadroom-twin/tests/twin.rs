@@ -19,6 +19,7 @@ mod golden_run;
 mod golden_seed;
 mod golden_statements;
 mod golden_tprocc;
+mod hash_builds;
 mod index_pages;
 mod json;
 mod load;

@@ -26,7 +26,7 @@ impl Table {
         match definition.method {
             IndexMethod::Btree => {}
             IndexMethod::Brin => return self.build_brin(behaviour, definition, wal),
-            IndexMethod::Hash => return self.build_hash(behaviour, definition, false, wal),
+            IndexMethod::Hash => return self.build_hash(behaviour, definition, None, wal),
             IndexMethod::Unpriced => {
                 self.note_unpriced(&definition);
                 return Ok(());
@@ -156,28 +156,24 @@ impl Table {
         self.learn_columns();
     }
 
-    /// A hash index, filled with what is in the table.
+    /// A hash index, filled with what is in the table: after a load, or after a rewrite that left
+    /// so many versions which only older snapshots see.
     ///
     /// Source: `hashbuild`, src/backend/access/hash/hash.c (REL_18_STABLE). Differs: rows come in
     /// their order, where a server sorts those of an index that is larger than
-    /// `maintenance_work_mem`. While a table is loaded autovacuum is off.
+    /// `maintenance_work_mem`.
     pub(super) fn build_hash(
         &mut self,
         behaviour: Behaviour,
         definition: IndexDefinition,
-        is_rewritten: bool,
+        old_versions: Option<u64>,
         wal: &mut Wal,
     ) -> Result<(), StatementError> {
-        let logs = is_rewritten && !wal.skips_new_relations();
+        let logs = old_versions.is_some() && !wal.skips_new_relations();
         for column in blocking_columns(&definition) {
             self.indexes.blocks_hot[column] = true;
         }
-        let is_first = self.indexes.definitions.len() == 1;
-        let rows = if is_rewritten || !(is_first || behaviour.index_build_keeps_statistics) {
-            rows_of(&self.heap).count() as u64
-        } else {
-            self.estimated_rows()
-        };
+        let rows = self.rows_for_hash(&behaviour, old_versions);
         let row_type = &self.values.row_type;
         let mut hash = Hash::new(behaviour, definition, row_type, (rows, logs), wal);
         for (row, tid) in rows_of(&self.heap) {
@@ -190,6 +186,26 @@ impl Table {
         self.indexes.hashes.push(hash);
         self.learn_columns();
         Ok(())
+    }
+
+    /// Rows for which a server builds the next index, if it is a hash index: those that the
+    /// catalogue has, or an estimate where it has none, as of a table that was empty until now.
+    ///
+    /// A rewrite counts all versions that it copied, a build of an index those that are live.
+    ///
+    /// Source: `index_update_stats`, src/backend/catalog/index.c; `copy_table_data`,
+    /// src/backend/commands/cluster.c (REL_15_STABLE, REL_18_STABLE). Differs: with autovacuum on
+    /// 18's builds count in a rewrite as well. While a table is loaded it is off.
+    fn rows_for_hash(&self, behaviour: &Behaviour, old_versions: Option<u64>) -> u64 {
+        let versions = rows_of(&self.heap).count() as u64;
+        let counts =
+            !self.indexes.btree_positions.is_empty() && !behaviour.index_build_keeps_statistics;
+        match old_versions {
+            Some(old) if counts => versions - old,
+            Some(_) => versions,
+            None if counts && versions > 0 => versions,
+            None => self.estimated_rows(),
+        }
     }
 
     pub(super) fn build_brin(
