@@ -79,10 +79,7 @@ def _servers(kept: dict[str, Json]) -> Iterator[str]:
     live = sorted({found["server"] for found in kept.values()})
     # Of a refusal only the branch is known that was asked for.
     played = {
-        proof["server"]
-        for found in kept.values()
-        for proof in found["proofs"]
-        if "exit_code" not in proof
+        proof["server"] for found in kept.values() for proof in found["proofs"] if "tables" in proof
     }
     proved = sorted(played, reverse=True)
     yield (
