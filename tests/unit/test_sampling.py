@@ -80,6 +80,28 @@ def test_samples_give_the_whole(operations: list[Any]) -> None:
         )
 
 
+@pytest.mark.parametrize("rows", [20_000, 33_000, 39_000, 60_000])
+def test_steps_of_hash_indexes_are_in_the_interval(rows: int) -> None:
+    """Wherever on their steps the whole and the sample are, the whole's pages are foreseen."""
+    index = {"name": "t_owner", "columns": ["owner"], "method": "hash"}
+    table = {"name": "t", "rows": rows, "columns": COLUMNS, "indexes": [INDEXES[0], index]}
+    profile = parse_profile(
+        {
+            "schema_version": 1,
+            "server": {"version": "18"},
+            "table": [table],
+            "operation": [UPDATE | {"sets": ["owner"]}],
+            "run": {"operations": rows // 3},
+        }
+    )
+    (exact,) = predict(profile, server="18.4").cells
+    (cell,) = predict(profile, server="18.4", sample_pages=90).cells
+    foreseen, pages = cell.predicted.index_pages, exact.predicted.index_pages
+    assert isinstance(foreseen, Interval)
+    assert isinstance(pages, int)
+    assert foreseen.low <= pages <= foreseen.high
+
+
 def test_a_sample_keeps_what_shapes_pages() -> None:
     """Rows, operations and distinct values shrink alike; clients share them evenly."""
     profile = _profile(clients=8)

@@ -48,6 +48,9 @@ what they do to pages is no accident.
 _UNASKED_PAGES_MAX = 16 * SAMPLE_PAGES
 """Where a sample has to be larger, it is only taken when it is asked for. Arbitrary."""
 
+_HASH_FILLFACTOR = 75  # HASH_DEFAULT_FILLFACTOR, src/include/access/hash.h
+_HASH_ENTRY_BYTES = 20  # a tuple of 16 bytes and its line pointer
+_BUCKETS_PER_STEP = 4  # of a doubling: how far splits may have come
 _ONCE_PER_BTREE = 2
 """Its metapage and its root."""
 
@@ -102,9 +105,26 @@ class PageSample:
             share=self.share if clients == 1 else 1.0,
             entire=self.entire,
             open_pages=clients * (1 / self.share - 1),
-            index_pages=btree_pages / _ONCE_PER_BTREE / self.share,
+            index_pages=btree_pages / _ONCE_PER_BTREE / self.share + self._bucket_pages(),
             modified_pages=(btree_pages + _MAP_PAGES * len(self.once)) * (1 / self.share - 1),
         )
+
+    def _bucket_pages(self) -> float:
+        """
+        Pages that hash indexes may have more or fewer than the samples' come to.
+
+        Buckets are added in steps, by doubling or by a quarter of that, and a sample is at another
+        place of its step.
+        """
+        pages = 0.0
+        for table in self.profile.tables:
+            for index in table.indexes:
+                if index.method == "hash":
+                    percent = index.fillfactor or _HASH_FILLFACTOR
+                    whole = buckets(table.rows / self.share, percent)
+                    pages += abs(buckets(table.rows, percent) / self.share - whole)
+                    pages += whole / _BUCKETS_PER_STEP
+        return pages
 
     def with_seed(self, n: int) -> Profile:
         """The sample of this number: the same with other random values."""
@@ -202,6 +222,25 @@ def _smaller_scale(profile: Profile, share: float) -> PageSample:
         entire=entire,
         of_whole=of_whole,
     )
+
+
+def buckets(rows: float, fillfactor: int) -> int:
+    """
+    Buckets that a hash index is built with for so many rows.
+
+    Source: `_hash_init_metabuffer`, src/backend/access/hash/hashpage.c; `_hash_spareindex` and
+    `_hash_get_totalbuckets`, hashutil.c (REL_18_STABLE).
+    """
+    each = max(8192 * fillfactor // 100 // _HASH_ENTRY_BYTES, 10)
+    if rows <= 2 * each:
+        return 2
+    wanted = int(rows / each)
+    group = (wanted - 1).bit_length()
+    if group < 10:
+        return int(2**group)
+    half = 2 ** (group - 1)
+    phase = ((wanted - 1) >> (group - 3)) & 3
+    return int(half + half // 4 * (phase + 1))
 
 
 def sample_if_big(profile: Profile) -> PageSample | None:
