@@ -23,7 +23,7 @@ from pgheadroom.advise.what_if import _varied
 from pgheadroom.errors import InputError
 from pgheadroom.predict.variants import IndexChange
 from pgheadroom.profile import read_profile
-from pgheadroom.profile.unpriced import as_they_are, left_out
+from pgheadroom.profile.unpriced import as_they_are, left_out, unpriced_of
 from pgheadroom.types import Interval
 
 DOCUMENTS = Path(__file__).parent / "observed" / "documents-gin.json"
@@ -71,3 +71,24 @@ def test_a_change_is_checked_with_b_trees_in_the_places_of_other_methods() -> No
     assert left_out(varied) == ("docs_fts (gin)",), "and the other one is what it was"
     with pytest.raises(InputError, match="BRIN has no operators"):
         _varied(played, [IndexChange(kind="brin", index="docs_tags")])
+
+
+def test_a_hash_index_that_stands_as_a_b_tree_is_said() -> None:
+    """As in profiles of before hash indexes were priced: it stays one, and is named."""
+    (table,) = read_profile(DOCUMENTS).tables
+    assert table.observed is not None
+    methods = {index.name: "hash" for index in table.observed.indexes if index.method == "gin"}
+    observed = replace(
+        table.observed,
+        indexes=tuple(
+            replace(index, method=methods.get(index.name, index.method))
+            for index in table.observed.indexes
+        ),
+    )
+    older = replace(table, observed=observed)
+    assert as_they_are(older) == older
+    assert unpriced_of(older) == ("docs_fts (hash)", "docs_tags (hash)")
+    now = tuple(
+        replace(index, method="hash") if index.name in methods else index for index in older.indexes
+    )
+    assert unpriced_of(replace(older, indexes=now)) == ()

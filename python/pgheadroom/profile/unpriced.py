@@ -26,7 +26,8 @@ def unpriced_of(table: TableProfile) -> tuple[str, ...]:
     So are hash indexes that stand as B-trees, as in profiles of before they were priced.
     """
     listed = () if table.observed is None else table.observed.indexes
-    hashed = {index.name.rpartition(".")[2] for index in table.indexes if index.method == "hash"}
+    played = [index.name for index in table.indexes if index.method == "hash"]
+    hashed = {*played, *(name.rpartition(".")[2] for name in played)}
 
     def is_other(method: str, name: str) -> bool:
         return method not in PRICED or (method == "hash" and name not in hashed)
@@ -44,7 +45,7 @@ def as_they_are(table: TableProfile) -> TableProfile:
     for index in table.indexes:
         name = index.name if index.name in methods else index.name.rpartition(".")[2]
         method: Any = methods.get(name, PRICED[0])
-        is_other = method not in ("btree", "brin") and not index.is_key
+        is_other = method not in PRICED and not index.is_key
         made.append(replace(index, method=method) if is_other else index)
     return replace(table, indexes=tuple(made))
 
