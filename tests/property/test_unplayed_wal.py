@@ -105,13 +105,18 @@ def test_an_index_of_another_method_stands_as_what_it_is() -> None:
             table,
             indexes=[
                 index(name, [last], method=method)
-                for name, method in (("g", "gin"), ("h", "hash"), ("b", "btree"), ("x.g", "btree"))
+                for name, method in (
+                    ("g", "gin"),
+                    ("h", "spgist"),
+                    ("b", "btree"),
+                    ("x.g", "btree"),
+                )
             ],
         ),
     )
     found = as_they_are(table)
     assert left_out(table) == (), "as observe writes them"
-    assert left_out(found) == ("g (gin)", "s.h (hash)")
-    assert unpriced_of(found) == ("g (gin)", "h (hash)")
+    assert left_out(found) == ("g (gin)", "s.h (spgist)")
+    assert unpriced_of(found) == ("g (gin)", "h (spgist)")
     assert [index.method for index in found.indexes if index.is_key] == ["btree"]
     assert said_unplayed((), None) == ""

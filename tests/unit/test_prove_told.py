@@ -29,6 +29,7 @@ def test_how_clients_came_on_is_told_in_every_way(server: dict[str, Any]) -> Non
         }
     )
     run = SimpleNamespace(
+        maintained=(),
         standing=Standing(share=0.1, transactions=12.0),
         course=COURSE,
         transactions=100,
