@@ -132,7 +132,10 @@ fn add_by_name(pieces: &mut Vec<Piece>, damaged: Vec<(PathBuf, WalError)>) -> Re
 /// written to it.
 fn is_followed(piece: &Piece, pieces: &[Piece]) -> bool {
     let is_there = |other: &Piece| other.start == piece.start;
-    let is_behind = |other: &Piece| !other.is_damaged && other.start > piece.start;
+    // What an older timeline has there was written before that was left.
+    let is_behind = |other: &Piece| {
+        !other.is_damaged && other.start > piece.start && other.timeline >= piece.timeline
+    };
     !pieces.iter().any(is_there) && pieces.iter().any(is_behind)
 }
 

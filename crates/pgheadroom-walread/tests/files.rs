@@ -127,6 +127,29 @@ fn not_written_in_the_middle() {
     }
 }
 
+/// A segment of the timeline that was left, which waits for being archived, lies behind one that is
+/// kept for later.
+#[test]
+fn left_timeline_behind_one_kept_for_later() {
+    let folder = folder("left-behind");
+    let (first, _, _) = long_history(START);
+    let old = first.save(&folder);
+    let mut second = Writer::new(START);
+    second.timeline = 2;
+    second.record(HEAP, 0x00, &[block(9, 5)], &[0; 3]);
+    second.save(&folder);
+    let recycled = folder.join(name(2, START + SEGMENT));
+    fs::write(&recycled, fs::read(&old[3]).unwrap()).unwrap();
+    fs::remove_file(&old[1]).unwrap();
+    let history = format!("1\t{}\tx\n", Lsn(START + 40));
+    fs::write(folder.join("00000002.history"), history).unwrap();
+    let chosen = put_in_order(&folder, None);
+    assert_eq!(chosen.not_yet_written, std::slice::from_ref(&recycled));
+    let outcome = read(&folder);
+    assert!(outcome.gaps.is_empty(), "{:?}", outcome.gaps);
+    assert_eq!(outcome.tally.total.records, 1);
+}
+
 /// A file that is only called like a newer timeline's hides nothing.
 #[test]
 fn name_of_a_newer_timeline() {
