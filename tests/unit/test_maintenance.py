@@ -69,7 +69,6 @@ def _profile(*commands: Json, run: Json | None = None) -> Profile:
         ({**VACUUM, "do": "reindex", "index": "no"}, {}, "run.maintenance[0].index: found 'no'"),
         ({**VACUUM, "do": "truncate", "table": "parent"}, {}, "child does not refer to"),
         ({**VACUUM, "table": "ranges"}, {}, "a table without a BRIN index"),
-        ({**VACUUM, "do": "reindex", "table": "hashed"}, {}, "a table without a hash index"),
         ({**VACUUM, "do": "truncate", "table": "hashed"}, {}, "a table without a hash index"),
         ({**VACUUM, "do": "vacuum full", "table": "quick"}, {}, "a logged table"),
     ],

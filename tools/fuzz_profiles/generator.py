@@ -97,7 +97,7 @@ def _maintenance(
             commands.append("truncate")
         methods = {index.get("method") for index in table["indexes"]}
         if "hash" in methods:
-            commands = [one for one in commands if one not in ("reindex", "truncate")]
+            commands = [one for one in commands if one != "truncate"]
         if "brin" in methods:
             commands = ["analyze"]
         one: Section = {"do": draw.of(commands), "table": table["name"]}
@@ -106,8 +106,8 @@ def _maintenance(
             one["do"] = "vacuum full"
         if one["do"] == "cluster":
             one["index"] = next(index["name"] for index in btrees if "unique" in index)
-        elif one["do"] == "reindex" and btrees and draw.rarely(2):
-            one["index"] = draw.of(btrees)["name"]
+        elif one["do"] == "reindex" and table["indexes"] and draw.rarely(2):
+            one["index"] = draw.of(table["indexes"])["name"]
         elif one["do"] == "vacuum" and draw.rarely(3):
             one["freeze"] = True
         if made and draw.rarely(4):

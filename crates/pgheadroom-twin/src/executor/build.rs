@@ -24,16 +24,15 @@ impl Table {
     ) -> Result<(), StatementError> {
         self.indexes.definitions.push(definition.clone());
         match definition.method {
-            IndexMethod::Btree => {}
-            IndexMethod::Brin => return self.build_brin(behaviour, definition, wal),
-            IndexMethod::Hash => return self.build_hash(behaviour, definition, None, wal),
-            IndexMethod::Unpriced => {
-                self.note_unpriced(&definition);
-                return Ok(());
+            IndexMethod::Btree => {
+                let is_unique = definition.is_unique;
+                self.build_btree(behaviour, definition, is_unique, wal)?;
             }
+            IndexMethod::Brin => self.build_brin(behaviour, definition, wal)?,
+            IndexMethod::Hash => self.build_hash(behaviour, definition, false, wal)?,
+            IndexMethod::Unpriced => self.note_unpriced(&definition),
         }
-        let is_unique = definition.is_unique;
-        self.build_btree(behaviour, definition, is_unique, wal)?;
+        self.note_built(rows_of(&self.heap).count() as u64);
         Ok(())
     }
 
@@ -156,56 +155,47 @@ impl Table {
         self.learn_columns();
     }
 
-    /// A hash index, filled with what is in the table: after a load, or after a rewrite that left
-    /// so many versions which only older snapshots see.
-    ///
-    /// Source: `hashbuild`, src/backend/access/hash/hash.c (REL_18_STABLE). Differs: rows come in
-    /// their order, where a server sorts those of an index that is larger than
-    /// `maintenance_work_mem`.
+    /// A hash index, filled with what is in the table after a load or a rewrite.
     pub(super) fn build_hash(
         &mut self,
         behaviour: Behaviour,
         definition: IndexDefinition,
-        old_versions: Option<u64>,
+        logs: bool,
         wal: &mut Wal,
     ) -> Result<(), StatementError> {
-        let logs = old_versions.is_some() && !wal.skips_new_relations();
         for column in blocking_columns(&definition) {
             self.indexes.blocks_hot[column] = true;
         }
-        let rows = self.rows_for_hash(&behaviour, old_versions);
-        let row_type = &self.values.row_type;
-        let mut hash = Hash::new(behaviour, definition, row_type, (rows, logs), wal);
-        for (row, tid) in rows_of(&self.heap) {
-            if let Some(code) = hash.code(self.row_view(row))? {
-                hash.index.insert(code, tid, wal);
-            }
-        }
-        hash.index.begin_logging();
+        let rows = rows_of(&self.heap);
+        let hash = self.filled_hash(behaviour, definition, rows, (logs, wal))?;
         self.indexes.btree_positions.push(None);
         self.indexes.hashes.push(hash);
         self.learn_columns();
         Ok(())
     }
 
-    /// Rows for which a server builds the next index, if it is a hash index: those that the
-    /// catalogue has, or an estimate where it has none, as of a table that was empty until now.
+    /// A hash index with the entries of these versions, in their order.
     ///
-    /// A rewrite counts all versions that it copied, a build of an index those that are live.
-    ///
-    /// Source: `index_update_stats`, src/backend/catalog/index.c; `copy_table_data`,
-    /// src/backend/commands/cluster.c (REL_15_STABLE, REL_18_STABLE). Differs: with autovacuum on
-    /// 18's builds count in a rewrite as well. While a table is loaded it is off.
-    fn rows_for_hash(&self, behaviour: &Behaviour, old_versions: Option<u64>) -> u64 {
-        let versions = rows_of(&self.heap).count() as u64;
-        let counts =
-            !self.indexes.btree_positions.is_empty() && !behaviour.index_build_keeps_statistics;
-        match old_versions {
-            Some(old) if counts => versions - old,
-            Some(_) => versions,
-            None if counts && versions > 0 => versions,
-            None => self.estimated_rows(),
+    /// Source: `hashbuild`, src/backend/access/hash/hash.c (REL_18_STABLE). Differs: a server sorts
+    /// the entries of one that is larger than `maintenance_work_mem`, and an old version has the
+    /// code of its own values, here that of its row's.
+    pub(super) fn filled_hash(
+        &self,
+        behaviour: Behaviour,
+        definition: IndexDefinition,
+        rows: impl Iterator<Item = (u32, Tid)>,
+        (logs, wal): (bool, &mut Wal),
+    ) -> Result<Hash, StatementError> {
+        let expected = (self.expected_rows(), logs);
+        let row_type = &self.values.row_type;
+        let mut hash = Hash::new(behaviour, definition, row_type, expected, wal);
+        for (row, tid) in rows {
+            if let Some(code) = hash.code(self.row_view(row))? {
+                hash.index.insert(code, tid, wal);
+            }
         }
+        hash.index.begin_logging();
+        Ok(hash)
     }
 
     pub(super) fn build_brin(

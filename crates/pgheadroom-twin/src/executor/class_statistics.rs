@@ -82,20 +82,39 @@ impl Table {
         differs || is_cut || self.class.relfrozenxid != before
     }
 
-    /// Its indexes were built by a scan of it.
+    /// An index was built by a scan of it.
     pub(super) fn note_indexed(&mut self, transactions: &impl Transactions) {
         let items = self.heap.pages().iter().flat_map(|page| page.each_item());
         let live = items.filter(|(_, item)| match item {
             LinePointer::Normal(tuple) => TupleState::of(tuple, transactions) == TupleState::Live,
             _ => false,
         });
-        let live = u32::try_from(live.count()).unwrap_or(u32::MAX);
-        let is_unknown = live == 0
-            && self
-                .class
-                .statistics
-                .is_some_and(|known| known.reltuples < 0.0);
-        let rows = if is_unknown { -1.0 } else { f64::from(live) };
+        let live = live.count() as u64;
+        self.note_built(live);
+    }
+
+    /// An index was built, whose scan has found so many live rows. Differs: autovacuum is taken to
+    /// be off, which from 18 on leaves the entry as it is.
+    ///
+    /// Source: `index_update_stats`, src/backend/catalog/index.c (REL_17_STABLE, REL_18_STABLE).
+    pub(super) fn note_built(&mut self, live: u64) {
+        if self.heap.behaviour().index_build_keeps_statistics {
+            return;
+        }
+        let is_known = |known: ClassStatistics| known.reltuples >= 0.0;
+        if live > 0 || self.class.statistics.is_some_and(is_known) {
+            #[allow(clippy::cast_precision_loss)] // rows of a table
+            let rows = live as f64;
+            self.class.statistics = Some(self.statistics(rows));
+        }
+    }
+
+    /// A rewrite has copied so many versions.
+    ///
+    /// Source: `copy_table_data`, src/backend/commands/cluster.c (REL_18_STABLE).
+    pub(super) fn note_copied(&mut self, versions: u64) {
+        #[allow(clippy::cast_precision_loss)] // rows of a table
+        let rows = versions as f64;
         self.class.statistics = Some(self.statistics(rows));
     }
 

@@ -1,4 +1,4 @@
-//! How many rows a server takes a table to have that has no statistics yet.
+//! How many rows a server takes a table to have.
 
 use pgheadroom_layout::page::{BLCKSZ, SIZE_OF_PAGE_HEADER};
 
@@ -8,17 +8,35 @@ use crate::row::kind::fixed_width;
 
 /// A tuple's header, aligned, and its line pointer.
 const OVERHEAD_BYTES: u32 = 24 + 4;
-/// Fewest pages of a table without statistics.
+/// Fewest pages of a table that was never vacuumed.
 const PAGES_MIN: u32 = 10;
 /// Bytes of a character of UTF-8 at most.
 const CHARACTER_BYTES: u32 = 4;
 
 impl Table {
-    /// Rows by the size of the table and the types of its columns.
+    /// Rows that a server takes it to have: by what the catalogue has of it, else by the types of
+    /// its columns, of ten pages at least where it was never vacuumed.
     ///
     /// Source: `table_block_relation_estimate_size`, src/backend/access/table/tableam.c;
     /// `get_rel_data_width`, src/backend/optimizer/util/plancat.c (REL_15_STABLE, REL_18_STABLE).
-    pub(super) fn estimated_rows(&self) -> u64 {
+    pub(super) fn expected_rows(&self) -> u64 {
+        let known = self.class.statistics.filter(|known| known.reltuples >= 0.0);
+        let pages = match known {
+            Some(_) => self.heap.page_count(),
+            None => self.heap.page_count().max(PAGES_MIN),
+        };
+        let density = match known {
+            Some(known) if known.relpages > 0 => {
+                f64::from(known.reltuples) / f64::from(known.relpages)
+            }
+            _ => f64::from(self.density_by_types()),
+        };
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // rows of a table
+        let rows = (density * f64::from(pages)).round_ties_even() as u64;
+        rows
+    }
+
+    fn density_by_types(&self) -> u32 {
         let columns = self.class.columns.iter().map(average_width);
         let width = columns.sum::<u32>() + OVERHEAD_BYTES;
         let percent = if self.heap.behaviour().estimate_considers_fillfactor {
@@ -27,8 +45,7 @@ impl Table {
             100
         };
         let usable = (BLCKSZ - SIZE_OF_PAGE_HEADER) * percent / 100;
-        let density = u64::from((usable / width).max(1));
-        density * u64::from(self.heap.page_count().max(PAGES_MIN))
+        (usable / width).max(1)
     }
 }
 

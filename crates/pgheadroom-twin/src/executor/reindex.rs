@@ -15,6 +15,7 @@ use pgheadroom_layout::{BlockNumber, OffsetNumber};
 
 use crate::btree::METAPAGE_HOLE;
 use crate::executor::index::Index;
+use crate::executor::index_definition::{IndexDefinition, IndexMethod};
 use crate::executor::rewrite::holes;
 use crate::executor::table::Table;
 use crate::executor::{Database, Relation, StatementError, TableId};
@@ -72,6 +73,8 @@ impl Table {
             self.note_all_hints(procs, wal);
             if let Some(btree) = self.indexes.btree_positions[position] {
                 self.reindex_btree(position, btree, &rows, wal)?;
+            } else if self.indexes.definitions[position].method == IndexMethod::Hash {
+                self.reindex_hash(position, &rows, wal)?;
             }
             self.note_indexed(procs);
         }
@@ -112,6 +115,25 @@ impl Table {
         for fork in [old.main, old.fsm] {
             wal.drop_fork(fork);
         }
+        Ok(())
+    }
+
+    fn reindex_hash(
+        &mut self,
+        position: usize,
+        rows: &[(u32, Tid)],
+        wal: &mut Wal,
+    ) -> Result<(), StatementError> {
+        let behaviour = *self.heap.behaviour();
+        let before = &self.indexes.definitions[..position];
+        let is_hash = |definition: &&IndexDefinition| definition.method == IndexMethod::Hash;
+        let number = before.iter().filter(is_hash).count();
+        let definition = self.indexes.definitions[position].clone();
+        let logs = !wal.skips_new_relations();
+        let hash = self.filled_hash(behaviour, definition, rows.iter().copied(), (logs, wal))?;
+        wal.end_new_fork(hash.index.main(), hash.index.page_count());
+        let old = std::mem::replace(&mut self.indexes.hashes[number], hash);
+        wal.drop_fork(old.index.main());
         Ok(())
     }
 }

@@ -157,15 +157,15 @@ impl Table {
             .collect();
         wal.write_fork(self.forks.main, &holes, &behaviour);
         let pages = self.heap.page_count();
-        self.build_indexes_anew(behaviour, done.recently_dead, wal)?;
-        wal.end_new_fork(self.forks.main, pages);
-        if let Some(toast) = &mut self.toast {
-            toast.table.class.skips_fsm = false;
-        }
         if keeps == Keeps::Nothing {
             self.note_truncated();
         } else {
-            self.note_indexed(procs);
+            self.note_copied(done.versions);
+        }
+        self.build_indexes_anew(behaviour, &done, wal)?;
+        wal.end_new_fork(self.forks.main, pages);
+        if let Some(toast) = &mut self.toast {
+            toast.table.class.skips_fsm = false;
         }
         done.heap_pages[1] = pages;
         done.index_pages[1] = self.index_pages().iter().sum();
@@ -280,7 +280,7 @@ impl Table {
     fn build_indexes_anew(
         &mut self,
         behaviour: Behaviour,
-        old_versions: u64,
+        done: &Rewritten,
         wal: &mut Wal,
     ) -> Result<(), StatementError> {
         let old_indexes = std::mem::take(&mut self.indexes.btrees);
@@ -294,12 +294,13 @@ impl Table {
         self.indexes.places.start_over();
         self.forget_places();
         for definition in self.indexes.definitions.clone() {
-            self.build_logged(behaviour, definition, (false, old_versions), wal)?;
+            self.build_logged(behaviour, definition, false, wal)?;
+            self.note_built(done.versions - done.recently_dead);
         }
         for fork in forks_of(&old_indexes) {
             wal.drop_fork(fork);
         }
-        if old_versions > 0 {
+        if done.recently_dead > 0 {
             self.forget_places(); // a row's key may have several entries
         }
         Ok(())
@@ -317,7 +318,7 @@ impl Table {
             .clone_from(&other.indexes.definitions);
         for definition in self.indexes.definitions.clone() {
             let is_unique = definition.is_unique;
-            self.build_logged(behaviour, definition, (is_unique, 0), wal)?;
+            self.build_logged(behaviour, definition, is_unique, wal)?;
         }
         Ok(())
     }
@@ -327,7 +328,7 @@ impl Table {
         &mut self,
         behaviour: Behaviour,
         definition: IndexDefinition,
-        (checks_uniqueness, old_versions): (bool, u64),
+        checks_uniqueness: bool,
         wal: &mut Wal,
     ) -> Result<(), StatementError> {
         if definition.method == IndexMethod::Unpriced {
@@ -338,7 +339,7 @@ impl Table {
             return self.build_brin(behaviour, definition, wal);
         }
         if definition.method == IndexMethod::Hash {
-            self.build_hash(behaviour, definition, Some(old_versions), wal)?;
+            self.build_hash(behaviour, definition, !wal.skips_new_relations(), wal)?;
             let hash = self.indexes.hashes.last().expect("it was built");
             wal.end_new_fork(hash.index.main(), hash.index.page_count());
             return Ok(());
