@@ -40,6 +40,7 @@ __all__ = [
     "drawn_keys",
     "expression_reads",
     "grammar_major",
+    "hash_buckets",
     "heap_pages",
     "heap_tuple_bytes",
     "index_tuple_bytes",
@@ -309,6 +310,9 @@ def index_tuple_bytes(columns: Sequence[Column | tuple[str, int | None]]) -> int
 
     A `name` is kept as a `cstring` of its own length and has to be given as one.
     """
+
+def hash_buckets(rows: int, fillfactor: int = 75) -> int:
+    """Buckets that CREATE INDEX makes in a hash index for so many rows."""
 
 def btree_build_pages(
     rows: int,

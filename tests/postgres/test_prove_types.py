@@ -7,14 +7,13 @@ version repeats of the old one left out; so one wrong byte of a value shows.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pgheadroom.errors import LabError
 from pgheadroom.profile import parse_profile
-from pgheadroom.profile.column_types import EXTENSIONS, FORMS
+from pgheadroom.profile.column_types import EXTENSIONS, FORMS, has_operators
 from pgheadroom.prove import prove
 from pgheadroom.servers import ServerPrograms
 
@@ -112,19 +111,39 @@ def test_every_type_in_a_btree(programs: ServerPrograms, values: Json) -> None:
     assert _wrong(_profile(columns, indexes, sets), programs) == []
 
 
+def test_every_type_in_a_hash_index(programs: ServerPrograms) -> None:
+    """Which bucket an entry is in, and so what a split moves, is by the type's own code."""
+    types = [name for name in TYPES if has_operators(name, "hash")]
+    assert len(types) > 25
+    columns = _columns(types, MANY_VALUES)
+    names = [column["name"] for column in columns]
+    indexes = [
+        {"name": f"i{name}", "columns": [name], "method": "hash", "fillfactor": 10}
+        for name in names
+    ]
+    sets = {name: {"changed_frac": 0.1} for name in names}
+    assert _wrong(_profile(columns, indexes, sets), programs) == []
+
+
 @pytest.mark.contrib
 def test_types_of_extensions(programs: ServerPrograms) -> None:
-    """citext, hstore and ltree in rows and B-trees; a server without them says so."""
+    """citext, hstore and ltree in rows and indexes; a server without them says so."""
     columns = _columns([*EXTENSIONS], MANY_VALUES)
     for column in columns:
         column["width"] = {"min_bytes": 14, "max_bytes": 60}
     names = [column["name"] for column in columns]
-    indexes = [{"name": f"i{name}", "columns": [name]} for name in names]
+    indexes: list[Json] = [{"name": f"i{name}", "columns": [name]} for name in names]
+    indexes += [
+        {"name": f"h{column['name']}", "columns": [column["name"]], "method": "hash"}
+        for column in columns
+        if has_operators(column["type"], "hash")
+    ]
     data = _profile(columns, indexes, {name: {"changed_frac": 0.3} for name in names})
-    shared = programs.bin_dir.parent / "share"
-    if any(shared.rglob("citext.control")) or any(
-        Path("/usr/share/postgresql").glob(f"{programs.version.major}/extension/citext.control")
-    ):
+    # Debian has what belongs to /usr/lib/postgresql/18 in /usr/share/postgresql/18.
+    major, program = str(programs.version.major), programs.bin_dir
+    debian = program.parents[3] / "share" / "postgresql" / major
+    folders = (program.parent / "share", debian)
+    if any(next(folder.rglob("citext.control"), None) for folder in folders):
         assert _wrong(data, programs) == []
     else:
         with pytest.raises(LabError, match="no extension citext"):

@@ -242,6 +242,17 @@ pub fn index_tuple_bytes(columns: Vec<ColumnArgument>) -> Result<u32, CoreError>
     )?)?)
 }
 
+/// Buckets that CREATE INDEX makes in a hash index for so many rows.
+#[pyfunction]
+#[pyo3(signature = (rows, fillfactor=75))]
+pub fn hash_buckets(rows: i64, fillfactor: i64) -> Result<u32, CoreError> {
+    let rows = non_negative("rows", rows)?;
+    // A hash index takes the same fillfactors.
+    let fillfactor = layout::btree::BtreeFillfactor::new(fillfactor)?;
+    let each = layout::hash_index::ffactor(fillfactor.percent());
+    Ok(layout::hash_index::buckets(rows, each))
+}
+
 /// Pages of a B-tree, metapage included, that CREATE INDEX builds on distinct keys.
 #[pyfunction]
 #[pyo3(signature = (rows, index_tuple_bytes, fillfactor=90, *, pivot_tuple_bytes=None))]

@@ -45,8 +45,8 @@ mod _core {
 
     #[pymodule_export]
     use super::layout::{
-        Column, ColumnLayout, RowLayout, btree_build_pages, heap_pages, heap_tuple_bytes,
-        index_tuple_bytes, rows_per_page, spare_versions, type_names,
+        Column, ColumnLayout, RowLayout, btree_build_pages, hash_buckets, heap_pages,
+        heap_tuple_bytes, index_tuple_bytes, rows_per_page, spare_versions, type_names,
     };
 
     #[pymodule_export]

@@ -19,6 +19,7 @@ from pgheadroom.observe.naming import profile_name
 from pgheadroom.profile.column_types import PATTERN_OPS, has_operators
 from pgheadroom.profile.observed import ObservedIndex
 from pgheadroom.profile.tables import INTEGER_MAX, IndexProfile, Values
+from pgheadroom.profile.unpriced import PRICED
 from pgheadroom.sources.recording import AnswerRow
 
 T = TypeVar("T")
@@ -169,14 +170,15 @@ def profile_index(
         taken: Names of tables and indexes that the profile has already.
         label: Its name, with the schema where that is not public.
     """
-    method = _played(index, columns)
+    method = str(index.row["method"])
     why = None
     if index.row["is_unique"] and not is_key:
         why = "not unique in the profile, where only the key is"
-    if method not in ("btree", "brin", "hash"):
-        why = f"{method} stands as btree: which updates it ends HOT for is right, its pages are not"
     substituted = any(_is_another(columns[n]) for n in index.depends if n in columns)
-    made, differs = _listed(index, columns, is_key=is_key, substituted=substituted)
+    if not _is_played(index, columns, substituted=substituted):
+        why = f"{method} stands as btree: which updates it ends HOT for is right, its pages are not"
+        method = ""
+    made, differs = _listed(index, columns, method, is_key=is_key, substituted=substituted)
     if not made.columns and not made.expressions:
         return None, "it has no column that a profile can have"
     types = {entry.name: entry.type for c in columns.values() for entry in c.entries}
@@ -197,14 +199,15 @@ def profile_index(
     return made, differs or why
 
 
-def _played(index: IndexRow, columns: Mapping[int, ColumnSeen]) -> str:
-    """Its method, or of a hash index over what profiles hash in no way `hash (unlike)`."""
+def _is_played(index: IndexRow, columns: Mapping[int, ColumnSeen], *, substituted: bool) -> bool:
+    """Whether the profile has it as what it is; a hash index where profiles hash its key alike."""
     method = str(index.row["method"])
-    if method != "hash" or index.row["has_expressions"]:
-        return method
+    if method != "hash":
+        return method in PRICED
+    if index.row["has_expressions"]:
+        return not substituted and (index.definition or {}).get("key_texts") is not None
     entries = [entry for n in index.keys if n in columns for entry in columns[n].entries]
-    is_alike = len(entries) == 1 and has_operators(entries[0].type, method)
-    return method if is_alike else f"{method} (unlike)"
+    return len(entries) == 1 and has_operators(entries[0].type, method)
 
 
 def _is_another(column: ColumnSeen) -> bool:
@@ -213,15 +216,23 @@ def _is_another(column: ColumnSeen) -> bool:
 
 
 def _listed(
-    index: IndexRow, columns: Mapping[int, ColumnSeen], *, is_key: bool, substituted: bool
+    index: IndexRow,
+    columns: Mapping[int, ColumnSeen],
+    method: str,
+    *,
+    is_key: bool,
+    substituted: bool,
 ) -> tuple[IndexProfile, str | None]:
-    """Columns or expressions, and included columns; without a name as yet."""
+    """
+    Columns or expressions, and included columns; without a name as yet.
+
+    `method` is empty of what is not played: then all columns that it depends on stand for it.
+    """
 
     def labels(numbers: Sequence[int]) -> tuple[str, ...]:
         return tuple(label for n in numbers if n in columns for label in columns[n].labels)[:32]
 
-    method = _played(index, columns)
-    if method not in ("btree", "brin", "hash"):
+    if not method:
         return IndexProfile(name="", columns=labels(index.depends)), None
     made = IndexProfile(name="", include=labels(index.included))
     if not index.row["has_expressions"]:

@@ -23,6 +23,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from pgheadroom import _core
 from pgheadroom.errors import ParameterError
 from pgheadroom.layout import TableLayout, of_profile
 from pgheadroom.outcome import SUMMED, Outcome, mid, middle, put_together
@@ -49,7 +50,6 @@ _UNASKED_PAGES_MAX = 16 * SAMPLE_PAGES
 """Where a sample has to be larger, it is only taken when it is asked for. Arbitrary."""
 
 _HASH_FILLFACTOR = 75  # HASH_DEFAULT_FILLFACTOR, src/include/access/hash.h
-_HASH_ENTRY_BYTES = 20  # a tuple of 16 bytes and its line pointer
 _BUCKETS_PER_STEP = 4  # of a doubling: how far splits may have come
 _ONCE_PER_BTREE = 2
 """Its metapage and its root."""
@@ -121,8 +121,8 @@ class PageSample:
             for index in table.indexes:
                 if index.method == "hash":
                     percent = index.fillfactor or _HASH_FILLFACTOR
-                    whole = buckets(table.rows / self.share, percent)
-                    pages += abs(buckets(table.rows, percent) / self.share - whole)
+                    whole = _core.hash_buckets(round(table.rows / self.share), percent)
+                    pages += abs(_core.hash_buckets(table.rows, percent) / self.share - whole)
                     pages += whole / _BUCKETS_PER_STEP
         return pages
 
@@ -222,25 +222,6 @@ def _smaller_scale(profile: Profile, share: float) -> PageSample:
         entire=entire,
         of_whole=of_whole,
     )
-
-
-def buckets(rows: float, fillfactor: int) -> int:
-    """
-    Buckets that a hash index is built with for so many rows.
-
-    Source: `_hash_init_metabuffer`, src/backend/access/hash/hashpage.c; `_hash_spareindex` and
-    `_hash_get_totalbuckets`, hashutil.c (REL_18_STABLE).
-    """
-    each = max(8192 * fillfactor // 100 // _HASH_ENTRY_BYTES, 10)
-    if rows <= 2 * each:
-        return 2
-    wanted = int(rows / each)
-    group = (wanted - 1).bit_length()
-    if group < 10:
-        return int(2**group)
-    half = 2 ** (group - 1)
-    phase = ((wanted - 1) >> (group - 3)) & 3
-    return int(half + half // 4 * (phase + 1))
 
 
 def sample_if_big(profile: Profile) -> PageSample | None:

@@ -4,25 +4,21 @@
 
 use crate::decode::btree::HeapTid;
 use crate::decode::{DecodeError, LpFlags, PageBytes, PageHeader, item_ids};
-use crate::page::BLCKSZ;
+use crate::hash_index::{
+    BITMAP_BYTES, HASH_ENTRY_BYTES, HASHO_PAGE_ID, LH_BITMAP_PAGE, LH_BUCKET_PAGE, LH_META_PAGE,
+    LH_OVERFLOW_PAGE, SIZE_OF_HASH_PAGE_OPAQUE,
+};
+use crate::page::{BLCKSZ, SIZE_OF_PAGE_HEADER};
 use crate::{BlockNumber, OffsetNumber};
 
-const OVERFLOW_PAGE: u16 = 1;
-const BUCKET_PAGE: u16 = 2;
-const BITMAP_PAGE: u16 = 4;
-const META_PAGE: u16 = 8;
-const PAGE_TYPE: u16 = OVERFLOW_PAGE | BUCKET_PAGE | BITMAP_PAGE | META_PAGE;
-/// Source: `HASHO_PAGE_ID`, src/include/access/hash.h.
-const HASHO_PAGE_ID: u16 = 0xFF80;
+const PAGE_TYPE: u16 = LH_OVERFLOW_PAGE | LH_BUCKET_PAGE | LH_BITMAP_PAGE | LH_META_PAGE;
 const INVALID_BLOCK: u32 = u32::MAX;
-/// Bytes of `HashPageOpaqueData`, and where it begins.
-const SPECIAL: usize = BLCKSZ as usize - 16;
+/// Where the special area begins.
+const SPECIAL: usize = (BLCKSZ - SIZE_OF_HASH_PAGE_OPAQUE) as usize;
 /// Where a page's contents begin, aligned.
-const CONTENTS: usize = 24;
-/// Bytes of a page of the bitmap. Source: `_hash_init_metabuffer`, hashpage.c.
-const MAP_BYTES: usize = 4096;
-/// Bytes of an entry: a TID, its flags, and the hash code.
-const ENTRY_BYTES: u16 = 16;
+const CONTENTS: usize = SIZE_OF_PAGE_HEADER as usize;
+#[allow(clippy::cast_possible_truncation)] // 16
+const ENTRY_BYTES: u16 = HASH_ENTRY_BYTES as u16;
 
 /// A page of a hash index.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,9 +85,11 @@ impl HashPage {
         let kind = page.u16(SPECIAL + 12) & PAGE_TYPE;
         Ok(match kind {
             0 => Self::Unused,
-            META_PAGE => Self::Meta(Metapage::read(&page)),
-            BITMAP_PAGE => Self::Bitmap(free_bits(&page)),
-            OVERFLOW_PAGE | BUCKET_PAGE => Self::Bucket(BucketPage::read(&page, &header, kind)?),
+            LH_META_PAGE => Self::Meta(Metapage::read(&page)),
+            LH_BITMAP_PAGE => Self::Bitmap(free_bits(&page)),
+            LH_OVERFLOW_PAGE | LH_BUCKET_PAGE => {
+                Self::Bucket(BucketPage::read(&page, &header, kind)?)
+            }
             _ => {
                 let expected = "one of 0, 1, 2, 4 and 8";
                 return Err(page.wrong(SPECIAL + 12, "hasho_flag", kind, expected));
@@ -118,7 +116,7 @@ impl Metapage {
 }
 
 fn free_bits(page: &PageBytes<'_>) -> Vec<u32> {
-    let bits = page.slice(CONTENTS, MAP_BYTES).iter();
+    let bits = page.slice(CONTENTS, BITMAP_BYTES as usize).iter();
     let bits = bits.flat_map(|byte| (0..8).map(move |bit| byte >> bit & 1 == 1));
     let numbered = (0..).zip(bits);
     numbered
@@ -146,7 +144,7 @@ impl BucketPage {
         Ok(Self {
             bucket: page.u32(SPECIAL + 8),
             // A bucket's first page has the number of buckets there.
-            previous: block(0).filter(|_| kind == OVERFLOW_PAGE),
+            previous: block(0).filter(|_| kind == LH_OVERFLOW_PAGE),
             next: block(4),
             entries,
         })

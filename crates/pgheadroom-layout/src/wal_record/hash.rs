@@ -1,9 +1,8 @@
 //! Records of hash indexes.
 
+use crate::hash_index::HASH_ENTRY_BYTES;
 use crate::wal_record::{Page, RecordSize};
 
-/// Bytes of an entry: a TID, its flags and the hash code, aligned.
-const ENTRY_BYTES: u32 = 16;
 const OFFSET_BYTES: u32 = 2;
 const WORD_BYTES: u32 = 4;
 
@@ -13,7 +12,7 @@ const WORD_BYTES: u32 = 4;
 #[must_use]
 pub const fn hash_insert(page: Page, meta: Page) -> u32 {
     RecordSize::with_main_data(2)
-        .block(page, ENTRY_BYTES)
+        .block(page, HASH_ENTRY_BYTES)
         .block(meta, 0)
         .bytes()
 }
@@ -95,7 +94,7 @@ pub const fn hash_move_page_contents(
     if let Some(bucket) = bucket {
         size = size.block(bucket, 0);
     }
-    size.block(write, entries * (OFFSET_BYTES + ENTRY_BYTES))
+    size.block(write, entries * (OFFSET_BYTES + HASH_ENTRY_BYTES))
         .block(read, entries * OFFSET_BYTES)
         .bytes()
 }
@@ -125,7 +124,7 @@ pub const fn hash_squeeze_page(pages: &Squeezed, freed: Page, map: Page, entries
         size = size.block(bucket, 0);
     }
     if let Some(write) = pages.write {
-        size = size.block(write, entries * (OFFSET_BYTES + ENTRY_BYTES));
+        size = size.block(write, entries * (OFFSET_BYTES + HASH_ENTRY_BYTES));
     }
     size = size.block(freed, 0);
     if let Some(previous) = pages.previous {

@@ -6,33 +6,21 @@
 //! ```
 
 use pgheadroom_layout::decode::hash::Metapage;
-use pgheadroom_layout::page::{BLCKSZ, SIZE_OF_ITEM_ID, SIZE_OF_PAGE_HEADER};
+use pgheadroom_layout::hash_index::{
+    BITMAP_BYTES, BITMAP_SHIFT, SIZE_OF_HASH_META_PAGE, SIZE_OF_HASH_PAGE_OPAQUE, SPLIT_POINTS,
+    buckets, ffactor, spare_index, total_buckets,
+};
+use pgheadroom_layout::page::{BLCKSZ, SIZE_OF_PAGE_HEADER};
 
-use crate::hash_index::page::SPECIAL_BYTES;
-
-/// Split points, of which the first ten have one phase and the others four.
-///
-/// Source: `HASH_MAX_SPLITPOINTS`, src/include/access/hash.h.
-const SPLIT_POINTS: usize = 98;
-const GROUPS_OF_ONE_PHASE: u32 = 10;
-const PHASE_BITS: u32 = 2;
-const PHASE_MASK: u32 = (1 << PHASE_BITS) - 1;
-/// Bytes of the metapage's data. Source: `HashMetaPageData`, src/include/access/hash.h.
-const META_BYTES: u32 = 4544;
-/// Bytes of a page of the bitmap, and its bits. Source: `_hash_init_metabuffer`, hashpage.c.
-const MAP_BYTES: u32 = 4096;
-const MAP_SHIFT: u32 = 15;
-const MAP_BITS: u32 = 1 << MAP_SHIFT;
+const MAP_BITS: u32 = 1 << BITMAP_SHIFT;
 const WORD_BITS: u32 = u32::BITS;
-/// Bytes of an entry without its hash code, and the code, each aligned.
-const ITEM_WIDTH: u32 = 8 + 8 + SIZE_OF_ITEM_ID;
-/// Fewest entries a bucket. Source: `_hash_init`, hashpage.c.
-const FFACTOR_MIN: u32 = 10;
 
 /// Bytes between the metapage's data and its end.
-pub(super) const META_HOLE_BYTES: u32 = BLCKSZ - SIZE_OF_PAGE_HEADER - META_BYTES - SPECIAL_BYTES;
+pub(super) const META_HOLE_BYTES: u32 =
+    BLCKSZ - SIZE_OF_PAGE_HEADER - SIZE_OF_HASH_META_PAGE - SIZE_OF_HASH_PAGE_OPAQUE;
 /// The same of a page of the bitmap.
-pub(super) const MAP_HOLE_BYTES: u32 = BLCKSZ - SIZE_OF_PAGE_HEADER - MAP_BYTES - SPECIAL_BYTES;
+pub(super) const MAP_HOLE_BYTES: u32 =
+    BLCKSZ - SIZE_OF_PAGE_HEADER - BITMAP_BYTES - SIZE_OF_HASH_PAGE_OPAQUE;
 
 /// What the metapage says, and the bitmap's pages.
 ///
@@ -82,12 +70,8 @@ impl Meta {
     /// Source: `_hash_init` and `_hash_init_metabuffer`,
     /// src/backend/access/hash/hashpage.c (REL_18_STABLE).
     pub fn new(fillfactor: u32, entries: u64) -> Self {
-        let ffactor = (BLCKSZ * fillfactor / 100 / ITEM_WIDTH).max(FFACTOR_MIN);
-        let buckets = match u32::try_from(entries / u64::from(ffactor)) {
-            _ if entries <= 2 * u64::from(ffactor) => 2,
-            Ok(buckets) => total_buckets(spare_index(buckets)),
-            Err(_) => 1 << 30,
-        };
+        let ffactor = ffactor(fillfactor);
+        let buckets = buckets(entries, ffactor);
         let high_mask = (buckets + 1).next_power_of_two() - 1;
         let point = spare_index(buckets);
         let mut spares = [0; SPLIT_POINTS];
@@ -186,7 +170,7 @@ impl Meta {
             self.first_free = bit + 1;
             return Place {
                 block: self.block_of_bit(bit),
-                map: Some(self.maps[(bit >> MAP_SHIFT) as usize].block),
+                map: Some(self.maps[(bit >> BITMAP_SHIFT) as usize].block),
                 new_map: None,
             };
         }
@@ -219,7 +203,7 @@ impl Meta {
         if is_first {
             self.first_free = bit;
         }
-        (self.maps[(bit >> MAP_SHIFT) as usize].block, is_first)
+        (self.maps[(bit >> BITMAP_SHIFT) as usize].block, is_first)
     }
 
     /// What its page says.
@@ -244,11 +228,12 @@ impl Meta {
     }
 
     fn word(&self, bit: u32) -> &u32 {
-        &self.maps[(bit >> MAP_SHIFT) as usize].words[((bit % MAP_BITS) / WORD_BITS) as usize]
+        &self.maps[(bit >> BITMAP_SHIFT) as usize].words[((bit % MAP_BITS) / WORD_BITS) as usize]
     }
 
     fn word_mut(&mut self, bit: u32) -> &mut u32 {
-        &mut self.maps[(bit >> MAP_SHIFT) as usize].words[((bit % MAP_BITS) / WORD_BITS) as usize]
+        &mut self.maps[(bit >> BITMAP_SHIFT) as usize].words
+            [((bit % MAP_BITS) / WORD_BITS) as usize]
     }
 
     /// Source: `bitno_to_blkno`, src/backend/access/hash/hashovfl.c (REL_18_STABLE).
@@ -281,61 +266,9 @@ impl Map {
     }
 }
 
-/// The split point, by phases, of so many buckets.
-///
-/// Source: `_hash_spareindex`, src/backend/access/hash/hashutil.c (REL_18_STABLE).
-fn spare_index(buckets: u32) -> u32 {
-    let group = buckets.next_power_of_two().ilog2();
-    if group < GROUPS_OF_ONE_PHASE {
-        return group;
-    }
-    let phase = ((buckets - 1) >> (group - (PHASE_BITS + 1))) & PHASE_MASK;
-    GROUPS_OF_ONE_PHASE + ((group - GROUPS_OF_ONE_PHASE) << PHASE_BITS) + phase
-}
-
-/// Buckets up to a split point.
-///
-/// Source: `_hash_get_totalbuckets`, src/backend/access/hash/hashutil.c (REL_18_STABLE).
-const fn total_buckets(point: u32) -> u32 {
-    if point < GROUPS_OF_ONE_PHASE {
-        return 1 << point;
-    }
-    let group = GROUPS_OF_ONE_PHASE + ((point - GROUPS_OF_ONE_PHASE) >> PHASE_BITS);
-    let before = 1 << (group - 1);
-    let phases = ((point - GROUPS_OF_ONE_PHASE) & PHASE_MASK) + 1;
-    before + (before >> PHASE_BITS) * phases
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// What `hash_metapage_info` of pageinspect shows for as many rows (18.4).
-    #[test]
-    fn split_points_and_their_buckets() {
-        for (buckets, point) in [
-            (1, 0),
-            (2, 1),
-            (3, 2),
-            (4, 2),
-            (512, 9),
-            (513, 10),
-            (640, 10),
-        ] {
-            assert_eq!(spare_index(buckets), point, "{buckets}");
-        }
-        for (point, buckets) in [
-            (0, 1),
-            (9, 512),
-            (10, 640),
-            (11, 768),
-            (13, 1024),
-            (14, 1280),
-        ] {
-            assert_eq!(total_buckets(point), buckets, "{point}");
-            assert_eq!(spare_index(buckets), point);
-        }
-    }
 
     /// Whatever is taken and given back, a block is one overflow page's, and no bucket's.
     #[test]

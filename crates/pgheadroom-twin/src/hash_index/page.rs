@@ -1,15 +1,14 @@
 //! A page of a bucket: entries in the order of their hash codes.
 
+use pgheadroom_layout::hash_index::{HASH_ENTRY_BYTES, SIZE_OF_HASH_PAGE_OPAQUE};
 use pgheadroom_layout::page::{BLCKSZ, SIZE_OF_ITEM_ID, SIZE_OF_PAGE_HEADER};
 
 use crate::page::Tid;
 
-/// Bytes at the end of each page. Source: `HashPageOpaqueData`, src/include/access/hash.h.
-pub(super) const SPECIAL_BYTES: u32 = 16;
-/// Bytes of an entry: a TID, its flags and the code, aligned; and its line pointer.
-pub(super) const ENTRY_BYTES: u32 = 16 + SIZE_OF_ITEM_ID;
+/// Bytes of an entry and its line pointer.
+const ENTRY_BYTES: u32 = HASH_ENTRY_BYTES + SIZE_OF_ITEM_ID;
 /// Bytes of an empty page's hole.
-pub(super) const EMPTY_HOLE_BYTES: u32 = BLCKSZ - SIZE_OF_PAGE_HEADER - SPECIAL_BYTES;
+pub(super) const EMPTY_HOLE_BYTES: u32 = BLCKSZ - SIZE_OF_PAGE_HEADER - SIZE_OF_HASH_PAGE_OPAQUE;
 /// Entries that a page has room for.
 const ENTRIES_MAX: usize = (EMPTY_HOLE_BYTES / ENTRY_BYTES) as usize;
 

@@ -23,27 +23,24 @@ impl HashIndex {
             self.whole_page(last, EMPTY_HOLE_BYTES, wal);
         }
         self.extend_to(new_block);
-        let old_block = {
-            let Expansion {
-                old,
-                new,
-                new_masks,
-                new_split_point,
-            } = self.meta.add_bucket();
-            let old_block = self.meta.block_of(old);
-            debug_assert_eq!(self.meta.block_of(new), new_block);
-            *self.page_mut(new_block) = BucketPage {
-                bucket: Some(new),
-                ..BucketPage::default()
-            };
-            let before = self.change(old_block, wal);
-            let page = self.init(new_block, wal);
-            let meta = self.change_meta(wal);
-            let size = hash_split_allocate_page(before, page, meta, new_masks, new_split_point);
-            self.record(HashRecord::SplitAllocatePage, size, wal);
-            self.split(old_block, new_block, new, wal);
-            old_block
+        let Expansion {
+            old,
+            new,
+            new_masks,
+            new_split_point,
+        } = self.meta.add_bucket();
+        let old_block = self.meta.block_of(old);
+        debug_assert_eq!(self.meta.block_of(new), new_block);
+        *self.page_mut(new_block) = BucketPage {
+            bucket: Some(new),
+            ..BucketPage::default()
         };
+        let before = self.change(old_block, wal);
+        let page = self.init(new_block, wal);
+        let meta = self.change_meta(wal);
+        let size = hash_split_allocate_page(before, page, meta, new_masks, new_split_point);
+        self.record(HashRecord::SplitAllocatePage, size, wal);
+        self.split(old_block, new_block, new, wal);
         self.clean_bucket(old_block, None, wal);
     }
 

@@ -6,40 +6,35 @@
 use pgheadroom_layout::BlockNumber;
 use pgheadroom_layout::decode::LpFlags;
 use pgheadroom_layout::decode::hash::{BucketPage, HashPage, Metapage};
+use pgheadroom_layout::hash_index::{
+    BITMAP_BYTES, BITMAP_SHIFT, HASH_ENTRY_BYTES, HASHO_PAGE_ID, LH_BITMAP_PAGE, LH_BUCKET_PAGE,
+    LH_META_PAGE, LH_OVERFLOW_PAGE, SIZE_OF_HASH_META_PAGE,
+};
 
 use super::{Header, PageBytes};
 use crate::hash_index::HashIndex;
 
 /// Source: `HASH_MAGIC` and `HASH_VERSION`, src/include/access/hash.h.
 const MAGIC: [u32; 2] = [0x0644_0640, 4];
-/// Bytes of the bitmap that fit on a page, those of a page of it, and its bits as a power of 2.
-const BITMAP: [u16; 3] = [8152, 4096, 15];
-/// Bytes of the metapage's data and where its arrays begin in it.
-const META_BYTES: usize = 4544;
-const MAP_BYTES: u32 = 4096;
-const ENTRY_BYTES: u32 = 16;
-const PAGE_ID: u16 = 0xFF80;
+/// Bytes of the bitmap that would fit on a page, those of a page of it, and its bits as a power
+/// of 2.
+#[allow(clippy::cast_possible_truncation)] // small numbers
+const BITMAP: [u16; 3] = [8152, BITMAP_BYTES as u16, BITMAP_SHIFT as u16];
 /// Source: `INDEX_MOVED_BY_SPLIT_MASK`, src/include/access/hash.h.
 const MOVED_BY_SPLIT: u16 = 0x2000;
 const NONE: u32 = u32::MAX;
-
-/// Flags of a page. Source: `LH_OVERFLOW_PAGE` and those that follow, src/include/access/hash.h.
-const OVERFLOW: u16 = 1;
-const BUCKET: u16 = 2;
-const MAP: u16 = 4;
-const META: u16 = 8;
 
 /// A page without its hole.
 pub(super) fn hash_page(index: &HashIndex, block: BlockNumber) -> Vec<u8> {
     match index.decoded(block.0) {
         HashPage::Unused => of_contents(&[], [NONE; 3], 0),
-        HashPage::Meta(meta) => of_contents(&metapage(&meta), [NONE; 3], META),
+        HashPage::Meta(meta) => of_contents(&metapage(&meta), [NONE; 3], LH_META_PAGE),
         HashPage::Bitmap(free) => {
-            let mut words = vec![0xFF; MAP_BYTES as usize];
+            let mut words = vec![0xFF; BITMAP_BYTES as usize];
             for bit in free {
                 words[(bit / 8) as usize] &= !(1_u8 << (bit % 8));
             }
-            of_contents(&words, [NONE; 3], MAP)
+            of_contents(&words, [NONE; 3], LH_BITMAP_PAGE)
         }
         HashPage::Bucket(page) => bucket(&page, index.is_of_split(block.0)),
     }
@@ -48,7 +43,7 @@ pub(super) fn hash_page(index: &HashIndex, block: BlockNumber) -> Vec<u8> {
 /// Source: `HashPageOpaqueData`, src/include/access/hash.h.
 fn special(blocks: [u32; 3], flags: u16) -> Vec<u8> {
     let blocks = blocks.iter().flat_map(|block| block.to_le_bytes());
-    let rest = [flags, PAGE_ID].map(u16::to_le_bytes).concat();
+    let rest = [flags, HASHO_PAGE_ID].map(u16::to_le_bytes).concat();
     blocks.chain(rest).collect()
 }
 
@@ -73,15 +68,15 @@ fn metapage(meta: &Metapage) -> Vec<u8> {
         meta.firstfree,
     ];
     bytes.extend(numbers.map(u32::to_le_bytes).concat());
-    bytes.resize(META_BYTES, 0);
+    bytes.resize(SIZE_OF_HASH_META_PAGE as usize, 0);
     bytes
 }
 
 fn bucket(page: &BucketPage, is_of_split: bool) -> Vec<u8> {
     let flags = if page.previous.is_some() {
-        OVERFLOW
+        LH_OVERFLOW_PAGE
     } else {
-        BUCKET
+        LH_BUCKET_PAGE
     };
     let blocks = [
         page.previous.unwrap_or(NONE),
@@ -98,19 +93,19 @@ fn bucket(page: &BucketPage, is_of_split: bool) -> Vec<u8> {
     for at in order {
         let (code, row) = page.entries[at];
         let block = row.block.0;
-        let mut tuple = Vec::with_capacity(ENTRY_BYTES as usize);
+        let mut tuple = Vec::with_capacity(HASH_ENTRY_BYTES as usize);
         #[allow(clippy::cast_possible_truncation)] // the halves of a block's number
         for half in [(block >> 16) as u16, block as u16, row.offset.0, info] {
             tuple.extend(half.to_le_bytes());
         }
         tuple.extend(code.to_le_bytes());
-        tuple.resize(ENTRY_BYTES as usize, 0);
-        bytes.upper -= ENTRY_BYTES;
+        tuple.resize(HASH_ENTRY_BYTES as usize, 0);
+        bytes.upper -= HASH_ENTRY_BYTES;
         offsets[at] = bytes.upper;
         bytes.tuples.push(tuple);
     }
     for offset in offsets {
-        bytes.point(offset, LpFlags::Normal, ENTRY_BYTES);
+        bytes.point(offset, LpFlags::Normal, HASH_ENTRY_BYTES);
     }
     bytes.put_together(Header::default())
 }

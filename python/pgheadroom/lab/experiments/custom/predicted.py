@@ -157,7 +157,8 @@ def _figures(profile: ProfileFile, version: PgVersion) -> dict[str, Callable[[Si
     logs_hints = server.full_page_writes and (
         version.major >= CHECKSUMS_FROM_MAJOR or server.wal_log_hints
     )
-    has_brin = any(index.method != "btree" for table in profile.tables for index in table.indexes)
+    methods = {index.method for table in profile.tables for index in table.indexes}
+    is_counted = methods <= {"btree", "hash"}
 
     def per_transaction(key: str, of_catalogs: float) -> Callable[[Simulation], Value]:
         def figure(run: Simulation) -> Value:
@@ -172,7 +173,7 @@ def _figures(profile: ProfileFile, version: PgVersion) -> dict[str, Callable[[Si
         "hot_frac": lambda run: run.outcome.hot_frac,
         "newpage_frac": lambda run: run.outcome.newpage_frac,
         "heap_pages": lambda run: run.outcome.heap_pages,
-        "index_pages": _nothing if has_brin else lambda run: run.outcome.index_pages,
+        "index_pages": (lambda run: run.outcome.index_pages) if is_counted else _nothing,
         "wal_bytes_per_tx": per_transaction("wal_bytes", predicted.CATALOG_BYTES),
         "wal_fpi_per_tx": per_transaction("wal_fpi", predicted.CATALOG_IMAGES),
     }
