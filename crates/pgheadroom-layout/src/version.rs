@@ -273,8 +273,8 @@ pub struct Behaviour {
     /// Whether a new B-tree takes equal `bpchar` for equal in their bytes, and deduplicates them.
     ///
     /// Changed in a minor release of November 2026. Seen on servers: it does on 15.18, 15.19,
-    /// 16.15, 17.11 and 18.6, and does not on 15.20 and 19rc1; that the other branches' releases of
-    /// that day changed as well is assumed. Source: `_bt_allequalimage`,
+    /// 16.15, 17.11 and 18.6, and does not on 15.20, 17.12 and 19rc1; that the other branches'
+    /// releases of that day changed as well is assumed. Source: `_bt_allequalimage`,
     /// src/backend/access/nbtree/nbtutils.c (REL_18_4).
     pub bpchar_has_equal_image: bool,
     /// Whether a page's `pd_prune_xid` is set by rows that come to it, not only by those that go.
@@ -458,6 +458,7 @@ mod tests {
             ("15.21", false),
             ("16.14", true),
             ("17.11", true),
+            ("17.12", false),
             ("18.6", true),
             ("18.7", false),
         ] {
