@@ -21,7 +21,7 @@ from pgheadroom.outcome import KEYS, Outcome
 from pgheadroom.play import Played, play
 from pgheadroom.play.course import ClientsCourse, farthest_apart
 from pgheadroom.play.events import Event
-from pgheadroom.predict import Cell, Given, RunPlan, make_cells, predict_cells
+from pgheadroom.predict import Cell, Given, RunPlan, loaded_anew, make_cells, predict_cells
 from pgheadroom.predict.fillfactors import Fillfactor, fillfactor_in_row
 from pgheadroom.predict.run import approximated
 from pgheadroom.predict.twin import Simulation, said_before
@@ -176,6 +176,7 @@ def prove(
     assumed = dict(played[0].assumed)
     if profile.workload.builtin is not None:  # a profile of its own says how rows are found
         assumed |= {f"plans.{name}": plan for name, plan in played[0].plans.items()}
+    assumed |= loaded_anew(cells)
     assumed |= approximated(profile, simulated, seeds)
     for n, (item, run) in enumerate(zip(given, played, strict=True)):
         assumed |= _told(n, profile, item, run)

@@ -78,6 +78,8 @@ def generate(seed: int, number: int, clients: int = 1, versions: Sequence[str] =
         "seed": draw.between(0, 10**6),
     }
     server = _server(draw, versions)
+    for table in tables:
+        _live(draw, table)
     if draw.rarely(2):
         run["maintenance"] = _maintenance(draw, tables, run["operations"], is_alone=clients == 1)
     made = {"schema_version": 1, "server": server, "table": tables, "operation": operations}
@@ -155,6 +157,24 @@ def _table(draw: Draw, name: str, before: Sequence[Section], clients: int) -> Se
         indexes = indexes[1:]
     table["indexes"] = indexes
     return table
+
+
+def _live(draw: Draw, table: Section) -> None:
+    """Now and then the table's pages are not full."""
+    if not table["rows"] or not draw.rarely(3):
+        return
+    per_page = draw.of((1, 2, 5, 12, 40, 60, 150))
+    rows = draw.some(range(per_page + 1), 1, 4)
+    parts = [draw.between(1, 9) for _ in rows]
+    if sum(part * each for part, each in zip(parts, rows, strict=True)) * 20 < per_page * sum(
+        parts
+    ):
+        rows[-1] = per_page
+    fracs = [round(part / sum(parts), 3) for part in parts]
+    table["rows_per_page"] = per_page
+    table["pages"] = [
+        {"pages_frac": frac, "rows": each} for frac, each in zip(fracs, rows, strict=True)
+    ]
 
 
 def _column(draw: Draw, name: str) -> Section:

@@ -48,6 +48,10 @@ def _candidates(profile: Section) -> Iterator[Section]:
     for n, table in enumerate(profile["table"]):
         if "fillfactor" in table:
             yield _changed(profile, ("table", n, "fillfactor"), None)
+        if "pages" in table:
+            without = _changed(profile, ("table", n, "pages"), None)
+            yield _changed(without, ("table", n, "rows_per_page"), None)
+            yield from _without(profile, ("table", n, "pages"), keep=1)
         for listed in ("indexes", "columns"):
             for k in range(len(table[listed])):
                 yield from _fields(profile, ("table", n, listed, k), keep=_SHAPE)

@@ -45,6 +45,7 @@ mod index_definition;
 mod key_code;
 mod key_numbers;
 mod load;
+mod load_with_gaps;
 mod look;
 mod maintenance;
 mod model;

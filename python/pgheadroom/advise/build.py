@@ -85,6 +85,8 @@ def advise(
             f"{sorted(unknown)[0]!r} is not in the profile: expected one of "
             f"{', '.join(profile.table_names[:20])}",
         )
+    # What is advised is what a rewrite at a fillfactor gives, and what it is compared with too.
+    profile = profile.loaded_anew()
     minor = minor_version(profile)
     cases = [
         TableCase(profile, table, minor.version, options.policy, options.sample_pages)

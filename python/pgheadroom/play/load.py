@@ -1,6 +1,8 @@
 """
 Loading a profile: tables, rows by one INSERT each, indexes, foreign keys, VACUUM ANALYZE.
 
+Tables whose pages are not full are loaded with fillers (`page_kinds.py`).
+
 Never COPY, which over-extends a table from 16 on. An index's expressions and predicate are text of
 the profile; they are sent as one prepared statement each, so that no second statement can hide.
 """
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgheadroom import quoting
 from pgheadroom.errors import LabError
+from pgheadroom.play.page_kinds import fill_with_gaps
 from pgheadroom.play.values import column_list, row_values
 from pgheadroom.profile import ForeignKey, IndexProfile, Profile, TableProfile
 from pgheadroom.profile.column_types import EXTENSIONS
@@ -30,7 +33,10 @@ def load(connection: psycopg.Connection[Any], profile: Profile) -> None:
     create_extensions(connection, profile)
     for table in profile.tables:
         connection.execute(create_table(table).encode())
-        connection.execute(fill_table(table).encode())
+        if table.pages:
+            fill_with_gaps(connection, table)
+        else:
+            connection.execute(fill_table(table).encode())
         for index in table.indexes:
             connection.execute(create_index(table, index).encode(), prepare=True)
     for table in profile.tables:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 from pgheadroom.on_demand import on_demand
 
 if TYPE_CHECKING:
-    from pgheadroom.predict.cells import Cell, make_cells
+    from pgheadroom.predict.cells import Cell, loaded_anew, make_cells
     from pgheadroom.predict.rewriting import RewriteAsked
     from pgheadroom.predict.run import predict
     from pgheadroom.predict.run_plan import Engine, Given, RunPlan, Storage, Timing
@@ -49,6 +49,7 @@ __all__ = [
     "RunPlan",
     "Storage",
     "Timing",
+    "loaded_anew",
     "make_cells",
     "minor_version",
     "predict",
@@ -57,6 +58,7 @@ __all__ = [
 
 _HOMES = {
     "Cell": "cells",
+    "loaded_anew": "cells",
     "make_cells": "cells",
     "RewriteAsked": "rewriting",
     "PredictedCell": "values",

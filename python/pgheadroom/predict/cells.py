@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from pgheadroom.errors import ParameterError
 from pgheadroom.predict.fillfactors import Fillfactor
 from pgheadroom.predict.variants import UNCHANGED, IndexChange, changed, name_of
-from pgheadroom.profile import Profile
+from pgheadroom.profile import Profile, TableProfile
+from pgheadroom.types import Assumed
 
 FILLFACTOR_MIN, FILLFACTOR_MAX = 10, 100
 _PGBENCH_ROWS_PER_SCALE = 100_000 + 10 + 1  # accounts, tellers, branches
@@ -29,6 +30,8 @@ class Cell:
 
     `rewrites` are tables that are rewritten in the middle: which, from and until which part of the
     run beside the clients; without an end it is VACUUM FULL.
+
+    `lived` are the tables whose pages are not full, as they are at their own fillfactor.
     """
 
     fillfactor: Fillfactor
@@ -36,6 +39,7 @@ class Cell:
     variant: str | None = None
     later: Mapping[str, int] = field(default_factory=dict)
     rewrites: tuple[tuple[str, float, float | None], ...] = ()
+    lived: tuple[TableProfile, ...] = ()
 
 
 def make_cells(
@@ -102,11 +106,27 @@ def _over_fillfactors(
             f"({', '.join(profile.table_names)})",
             mentions=("table",),
         )
+    lived = tuple(one for one in profile.tables if one.pages)
     cells = []
     for value in fillfactors:
         changed = profile.with_fillfactor(dict.fromkeys(varied, value))
-        cells.append(Cell(fillfactor=fillfactor_of(changed), profile=changed))
+        cells.append(Cell(fillfactor=fillfactor_of(changed), profile=changed, lived=lived))
     return tuple(cells)
+
+
+def loaded_anew(cells: Sequence[Cell]) -> Assumed:
+    """What is said of tables that are loaded anew, because their fillfactor is another one."""
+    said: dict[str, str] = {}
+    for cell in cells:
+        for one in cell.lived:
+            played = cell.profile.table(one.name)
+            if not played.pages:
+                place = f"table[{cell.profile.tables.index(played)}].pages"
+                said[place] = (
+                    f"at fillfactor {one.fillfactor} alone: at others {one.name} is loaded anew, "
+                    "as a rewrite leaves it"
+                )
+    return said
 
 
 def loaded_at(
@@ -130,8 +150,21 @@ def loaded_at(
         all_tables = _by_table(cell.profile)
         later = {name: all_tables[name] for name in varied}
         loaded = cell.profile.with_fillfactor(dict.fromkeys(varied, from_fillfactor))
+        loaded = _as_they_are(loaded, cell.lived)
         found.append(replace(cell, profile=loaded, later=later))
     return tuple(found)
+
+
+def _as_they_are(profile: Profile, lived: Sequence[TableProfile]) -> Profile:
+    """Tables at the fillfactor at which they have lived have their pages again."""
+    by_name = {one.name: one for one in lived}
+    tables = tuple(
+        replace(one, pages=own.pages, rows_per_page=own.rows_per_page)
+        if (own := by_name.get(one.name)) is not None and own.fillfactor == one.fillfactor
+        else one
+        for one in profile.tables
+    )
+    return replace(profile, tables=tables)
 
 
 def _check(fillfactors: Sequence[int]) -> None:

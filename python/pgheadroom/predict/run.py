@@ -13,6 +13,7 @@ from pgheadroom.defaults import SEEDS_DEFAULT
 from pgheadroom.predict.cells import (
     Cell,
     is_variant,
+    loaded_anew,
     loaded_rows,
     make_cells,
 )
@@ -111,6 +112,7 @@ def predict(
             **profile.assumed_on(minor.version.major),
             **minor.assumed,
             **plan.assumed,
+            **loaded_anew(cells),
             **approximated(profile, found, seeds),
             **_length(profile, found[0], plan.clock),
         },

@@ -97,6 +97,8 @@ def _table(notes: _Notes, raw: Raw, table: TableProfile, path: str) -> None:
         if given.get("values", {}).get("kind") == "random":
             notes.add(f"{place}.values", given["values"], {"ndistinct": column.values.ndistinct})
     notes.add(path, raw, {"fillfactor": table.fillfactor})
+    if table.rows_per_page is not None:
+        notes.add(path, raw, {"rows_per_page": table.rows_per_page})
 
 
 def _operation(notes: _Notes, raw: Raw, path: str) -> None:

@@ -13,6 +13,7 @@ from pgheadroom.forms import FieldError, expected_of, fail
 from pgheadroom.profile.change import GROWTH_BYTES_MAX, SETS_EXPECTED, Change
 from pgheadroom.profile.column_types import PATTERN_OPS, Kind, assumed_width, width_range
 from pgheadroom.profile.keys import check_ordered, named_columns
+from pgheadroom.profile.pages import completed_pages
 from pgheadroom.profile.queue_head import check_head
 from pgheadroom.profile.spelling import Raw
 from pgheadroom.profile.stating import with_stated
@@ -94,7 +95,7 @@ def completed_table(table: TableProfile, raw: Raw, path: str) -> TableProfile:
     target = table.reloptions.get("toast_tuple_target")
     if target is not None and not (target.isdecimal() and 128 <= int(target) <= 8160):
         fail(f"{path}.reloptions.toast_tuple_target", target, "a whole number from 128 to 8160")
-    return with_stated(replace(table, columns=columns), path)
+    return with_stated(completed_pages(replace(table, columns=columns), raw, path), path)
 
 
 def _check_index(index: IndexProfile, raw: Raw, path: str, names: Sequence[str]) -> None:

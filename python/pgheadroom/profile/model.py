@@ -123,7 +123,11 @@ class Profile(Tabular):
         return {**self.assumed, "server.data_checksums": major >= CHECKSUMS_FROM_MAJOR}
 
     def with_fillfactor(self, fillfactors: Mapping[str, int]) -> Profile:
-        """The same profile with another fillfactor for the tables that are named."""
+        """
+        The same profile with another fillfactor for the tables that are named.
+
+        One whose fillfactor that changes is loaded anew, as a rewrite leaves it: its `pages` go.
+        """
         unknown = set(fillfactors) - set(self.table_names)
         assert not unknown, f"no such tables: {unknown}"
         builtin = self.workload.builtin
@@ -131,7 +135,14 @@ class Profile(Tabular):
             changed = replace(builtin, fillfactor={**builtin.fillfactor, **fillfactors})
             return replace(self, workload=replace(self.workload, builtin=changed))
         tables = tuple(
-            replace(table, fillfactor=fillfactors.get(table.name, table.fillfactor))
+            table.loaded_at(fillfactors.get(table.name, table.fillfactor)) for table in self.tables
+        )
+        return replace(self, tables=tables)
+
+    def loaded_anew(self) -> Profile:
+        """The same with tables whose pages are all as a load, or a rewrite, leaves them."""
+        tables = tuple(
+            replace(table, pages=(), rows_per_page=None) if table.pages else table
             for table in self.tables
         )
         return replace(self, tables=tables)

@@ -7,7 +7,7 @@ written by that (`pgheadroom.forms`); what has to fit together is in `completing
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 from pgheadroom.forms import Expected, GapList, NameList, Stored, Text, between, in_file
@@ -18,6 +18,7 @@ from pgheadroom.profile.spelling import Name, Words, type_name
 ValuesKind = Literal["serial", "constant", "random", "parent"]
 
 ROWS_MAX = 2**40  # far beyond what one machine loads
+ROWS_PER_PAGE_MAX = 291  # MaxHeapTuplesPerPage, src/include/access/htup_details.h
 STRING_BYTES_MAX = 1024**2  # made of hashes row by row; longer ones would take for ever; arbitrary
 INTEGER_MAX = {"int2": 2**15 - 1, "int4": 2**31 - 1, "int8": 2**63 - 1}
 
@@ -158,13 +159,32 @@ class ForeignKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PageKind:
+    """Pages that have equally many rows: their share of a table's pages, and the rows of one."""
+
+    pages_frac: Annotated[float, between(0, 1)]
+    rows: Annotated[int, between(0, ROWS_PER_PAGE_MAX)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableProfile:
-    """A table as it is loaded; `fillfactor` in percent."""
+    """
+    A table as it is loaded; `fillfactor` in percent.
+
+    `pages` are kinds of pages by how full they are, of `rows_per_page` rows that a load puts on
+    one; without them all are full.
+    """
 
     name: Name
     rows: Annotated[int, between(0, ROWS_MAX)]
     unlogged: bool = field(default=False, metadata=in_file(only=lambda it: it.unlogged))
     fillfactor: Annotated[int, between(10, 100)] = 100
+    pages: Annotated[tuple[PageKind, ...], Expected("a list of kinds of pages")] = field(
+        default=(), metadata=in_file(unless_empty=True)
+    )
+    rows_per_page: Annotated[int, between(1, ROWS_PER_PAGE_MAX)] | None = field(
+        default=None, metadata=in_file(unless_none=True)
+    )
     reloptions: Words = field(default_factory=dict)
     columns: Annotated[tuple[ColumnProfile, ...], Expected("a list of columns")]
     indexes: Annotated[tuple[IndexProfile, ...], Expected("a list of indexes")] = ()
@@ -176,6 +196,12 @@ class TableProfile:
     def column(self, name: str) -> ColumnProfile:
         """The column of that name, which must exist."""
         return next(column for column in self.columns if column.name == name)
+
+    def loaded_at(self, fillfactor: int) -> TableProfile:
+        """The same at a fillfactor; where that is another one, all pages are as a load leaves."""
+        if fillfactor == self.fillfactor:
+            return self
+        return replace(self, fillfactor=fillfactor, pages=(), rows_per_page=None)
 
     @property
     def key_index(self) -> IndexProfile | None:

@@ -12,7 +12,7 @@ use pgheadroom_layout::version::OpportunisticFreeze;
 use crate::autovacuum::{Class, estimated_rows};
 use crate::executor::table::{ClassStatistics, Table};
 use crate::executor::{Database, TableId};
-use crate::page::LinePointer;
+use crate::page::{HeapPage, LinePointer};
 use crate::prune::TupleState;
 use crate::transaction::{Transactions, Xid};
 use crate::vacuum::Vacuumed;
@@ -46,7 +46,8 @@ impl Table {
         });
         let first = first.filter(|tuple| !tuple.is_frozen());
         self.class.relfrozenxid = first.map_or(oldest_xmin, |tuple| tuple.xmin);
-        let rows: u32 = self.heap.pages().iter().map(|page| page.item_count()).sum();
+        let pages = self.heap.pages().iter();
+        let rows: u32 = pages.map(HeapPage::loaded_row_count).sum();
         self.class.statistics = Some(self.statistics(f64::from(rows)));
     }
 

@@ -28,7 +28,7 @@ use crate::wal::{RecordType, Wal};
 /// Rows of a table that are loaded one after the other.
 #[derive(Debug)]
 pub struct Loading {
-    table: TableId,
+    pub(super) table: TableId,
     maker: RowMaker,
     /// Length of each row, where all have one.
     one_length: Option<u32>,
@@ -111,6 +111,17 @@ impl Table {
         let Some(number) = numbers.next() else {
             return Ok(None);
         };
+        self.make_row(loading, number, statement).map(Some)
+    }
+
+    /// The same of the row of this number.
+    #[inline]
+    pub(super) fn make_row(
+        &mut self,
+        loading: &mut Loading,
+        number: i64,
+        statement: &mut u32,
+    ) -> Result<u32, ValueError> {
         *statement += 1;
         let row = self.values.count();
         let rows = &mut self.values.rows;
@@ -126,7 +137,7 @@ impl Table {
             return Err(error);
         }
         self.values.changed_by.push(*statement);
-        Ok(Some(row))
+        Ok(row)
     }
 
     /// Whether an INSERT does nothing but put a version on a page.

@@ -50,11 +50,12 @@ impl Database {
         self.procs.commit();
         done?;
         self.settle_images();
-        for is_toast in [false, true]
-            .into_iter()
-            .take(1 + usize::from(index.is_none()))
-        {
-            self.forget_target_blocks_of(Relation { table, is_toast });
+        // What has no index that was built tells nobody (`index_update_stats`).
+        let is_built = [self.tables[table.0].has_indexes(), index.is_none()];
+        for (is_toast, is_built) in [false, true].into_iter().zip(is_built) {
+            if is_built {
+                self.forget_target_blocks_of(Relation { table, is_toast });
+            }
         }
         Ok(())
     }

@@ -94,6 +94,11 @@ impl HeapPage {
         }
     }
 
+    /// How many tuples a page has whose other line pointers are unused.
+    pub(crate) fn loaded_row_count(&self) -> u32 {
+        self.item_count() - u32::from(self.unused_items)
+    }
+
     /// The rows of its tuples, and their line pointers.
     ///
     /// # Panics

@@ -13,6 +13,7 @@ use pgheadroom_layout::ColumnType;
 
 use crate::btree::SHAPES_MAX;
 use crate::pgbench::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, TELLERS_PER_SCALE};
+use crate::profile::pages::fillers;
 use crate::profile::{
     BuiltinName, ColumnSpec, KindName, OperationSpec, PgbenchSpec, ProfileSpec, TableSpec,
     ValuesKind,
@@ -77,6 +78,8 @@ const VALUE_BYTES: f64 = 41.0 * 2.0;
 #[derive(Debug, Default)]
 struct Shape {
     rows: f64,
+    /// Loaded with them and deleted again.
+    fillers: f64,
     columns: f64,
     /// Strings of its own in each row.
     texts: f64,
@@ -120,7 +123,11 @@ impl Shape {
             + long
             + self.version_bytes()
             + self.entries_bytes();
-        (self.rows + self.inserted) * row + self.inserted * NUMBER_BYTES + self.sizes_bytes()
+        let filler = row - self.entries_bytes();
+        (self.rows + self.inserted) * row
+            + self.fillers * filler
+            + self.inserted * NUMBER_BYTES
+            + self.sizes_bytes()
     }
 
     fn sizes_bytes(&self) -> f64 {
@@ -318,6 +325,7 @@ fn count(
 fn own_shape(table: &TableSpec) -> Shape {
     let mut shape = Shape {
         rows: float(table.rows.max(0).unsigned_abs()),
+        fillers: fillers(table),
         tuple_bytes: 24.0,
         fillfactor: float(table.fillfactor.unsigned_abs()),
         ..Shape::default()
@@ -432,6 +440,8 @@ mod tests {
             rows: 150_000,
             unlogged: false,
             fillfactor: 100,
+            pages: Vec::new(),
+            rows_per_page: None,
             reloptions: std::collections::BTreeMap::new(),
             columns: ["a", "b", "c"].map(string).to_vec(),
             indexes: vec![over(&["a", "b", "c"])],

@@ -1,5 +1,6 @@
 //! Loading: tables, rows by one INSERT each, indexes in their order, VACUUM, CHECKPOINT, new
-//! sessions.
+//! sessions. Where pages are not full (`pages.rs`), fillers are loaded with the rows, deleted, and
+//! vacuumed away before there is an index.
 //!
 //! Source: `load.py` of the Python side, which does so on a server. Left out: ANALYZE, which
 //! changes nothing that the twin keeps but the sessions' target blocks, forgotten anyway.
@@ -18,8 +19,8 @@ use crate::profile::estimate::build_bytes;
 use crate::profile::foreign_key::foreign_keys;
 use crate::profile::settings::{bytes_of, parameters};
 use crate::profile::{
-    ColumnSpec, IndexSpec, Method, Monitor, PgbenchSpec, ProfileError, ServerSpec, TableSpec,
-    ValuesKind, WalLevel,
+    ColumnSpec, IndexSpec, Method, Monitor, PageKinds, PgbenchSpec, ProfileError, ServerSpec,
+    TableSpec, ValuesKind, WalLevel,
 };
 use crate::reserve;
 use crate::row::kind::Kind;
@@ -176,15 +177,10 @@ fn load_table(
         of_toast.freeze = own.freeze;
     }
     db.set_parameters(table, own, of_toast);
-    let mut loading = db.begin_load(table, &rules, spec.rows);
-    let mut first = 1;
-    while first <= spec.rows {
-        let last = spec.rows.min(first + ROWS_PER_REPORT - 1);
-        db.load_rows(&mut loading, first..=last).map_err(fails)?;
-        monitor.advance((last - first + 1).unsigned_abs())?;
-        first = last + 1;
+    match PageKinds::of(spec) {
+        None => load_full(db, table, (spec, &rules), (monitor, &fails))?,
+        Some(kinds) => load_lived(db, table, (spec, &rules, &kinds), (monitor, &fails))?,
     }
-    db.commit();
     for index in indexes {
         have_for_index(spec.rows, index.keys.len())?;
         db.create_index(table, index).map_err(fails)?;
@@ -198,6 +194,65 @@ fn load_table(
         rules,
         column_types,
     })
+}
+
+/// Rows behind each other, pages as full as fillfactor lets them be.
+fn load_full(
+    db: &mut Database,
+    table: TableId,
+    (spec, rules): (&TableSpec, &[LoadRule]),
+    (monitor, fails): (&Monitor, &impl Fn(StatementError) -> ProfileError),
+) -> Result<(), ProfileError> {
+    let mut loading = db.begin_load(table, rules, spec.rows);
+    let mut first = 1;
+    while first <= spec.rows {
+        let last = spec.rows.min(first + ROWS_PER_REPORT - 1);
+        db.load_rows(&mut loading, first..=last).map_err(fails)?;
+        monitor.advance((last - first + 1).unsigned_abs())?;
+        first = last + 1;
+    }
+    db.commit();
+    Ok(())
+}
+
+/// Rows with fillers between them, which are deleted, and VACUUM.
+fn load_lived(
+    db: &mut Database,
+    table: TableId,
+    (spec, rules, kinds): (&TableSpec, &[LoadRule], &PageKinds),
+    (monitor, fails): (&Monitor, &impl Fn(StatementError) -> ProfileError),
+) -> Result<(), ProfileError> {
+    let positions = kinds.positions(spec.rows);
+    let positions = usize::try_from(positions.count().cast_signed()).unwrap_or(usize::MAX);
+    let bytes = positions.saturating_mul((rules.len() + 1) * size_of::<i64>());
+    reserve::have(bytes).map_err(|_| ProfileError::OutOfMemory { needed_bytes: None })?;
+    let mut loading = db.begin_load(table, rules, i64::try_from(positions).unwrap_or(spec.rows));
+    let mut made = 0;
+    let fillers = kinds.positions(spec.rows).filter(|&(_, is_row)| !is_row);
+    for number in (1..=spec.rows).chain(fillers.map(|(number, _)| number)) {
+        db.make_row(&mut loading, number).map_err(fails)?;
+        made += 1;
+        if made % ROWS_PER_REPORT == 0 {
+            monitor.advance(0)?;
+        }
+    }
+    let rows = u32::try_from(spec.rows).expect("a number of rows in range");
+    let (mut row, mut filler) = (0, rows);
+    for (_, is_row) in kinds.positions(spec.rows) {
+        let next = if is_row { &mut row } else { &mut filler };
+        db.place_row(&loading, *next).map_err(fails)?;
+        *next += 1;
+        if is_row && i64::from(row) % ROWS_PER_REPORT == 0 {
+            monitor.advance(ROWS_PER_REPORT.unsigned_abs())?;
+        }
+    }
+    monitor.advance((spec.rows % ROWS_PER_REPORT).unsigned_abs())?;
+    db.commit();
+    db.delete_rows_from(table, rows).map_err(fails)?;
+    db.commit();
+    db.vacuum(table);
+    db.forget_rows_from(table, rows);
+    Ok(())
 }
 
 /// The index by which rows are found, and how many of its columns a statement names, where these

@@ -17,6 +17,7 @@ pub(crate) mod head;
 mod index_spec;
 pub mod load;
 mod monitor;
+mod pages;
 pub(crate) mod ranges;
 mod server_spec;
 pub mod settings;
@@ -26,12 +27,13 @@ pub(crate) use index_spec::vary_stated;
 pub use index_spec::{IndexSpec, Method, StatedSpec};
 pub use load::{LoadedTable, PgbenchTables};
 pub use monitor::Monitor;
+pub use pages::PageKinds;
 pub use server_spec::{Compression, ServerSpec, WalLevel};
 pub use spec::{
     Among, BuiltinName, ChangeSpec, ColumnSpec, CommandName, Distribution, Find, ForeignKeySpec,
-    GrowsSpec, Isolation, KindName, MaintenanceSpec, OperationSpec, ParentPick, PgbenchSpec,
-    PickSpec, ProfileSpec, RowsSpec, RunSpec, SampleSpec, SnapshotSpec, TableSpec, ValuesKind,
-    ValuesSpec, WidthSpec,
+    GrowsSpec, Isolation, KindName, MaintenanceSpec, OperationSpec, PageKindSpec, ParentPick,
+    PgbenchSpec, PickSpec, ProfileSpec, RowsSpec, RunSpec, SampleSpec, SnapshotSpec, TableSpec,
+    ValuesKind, ValuesSpec, WidthSpec,
 };
 
 /// Why a profile is not played.

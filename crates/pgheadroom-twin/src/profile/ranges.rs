@@ -9,6 +9,7 @@ use std::ops::RangeInclusive;
 use pgheadroom_layout::ColumnType;
 
 use crate::pgbench::{ACCOUNTS_PER_SCALE, TELLERS_PER_SCALE};
+use crate::profile::pages::fillers;
 use crate::profile::{
     Distribution, IndexSpec, KindName, Method, OperationSpec, PickSpec, ProfileError, ProfileSpec,
     TableSpec,
@@ -31,6 +32,11 @@ const ROW_BYTES_MAX: i64 = 0x3fff_ffff;
 const GROWS_BYTES_MAX: i64 = 1_000_000;
 /// Ages, and blocks of rows, that nothing overflows with.
 const AGE_MAX: i64 = 1 << 40;
+
+/// Source: `MaxHeapTuplesPerPage`, src/include/access/htup_details.h.
+const ROWS_PER_PAGE_MAX: i64 = 291;
+/// Rows of the mean page of those that a load puts there, at least.
+const FILLED_FRAC_MIN: f64 = 0.001;
 
 /// Refuses numbers that the twin cannot count with.
 ///
@@ -71,8 +77,12 @@ pub fn check(spec: &ProfileSpec, transactions: Option<u64>) -> Result<(), Profil
     let loaded: u64 = spec
         .table
         .iter()
-        .map(|table| table.rows.unsigned_abs())
-        .sum();
+        .map(|table| {
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // saturates
+            let fillers = fillers(table).ceil() as u64;
+            table.rows.unsigned_abs().saturating_add(fillers)
+        })
+        .fold(0, u64::saturating_add);
     let operations = run.operations.or(transactions).unwrap_or(0);
     if let Some(sample) = spec.sample {
         within(
@@ -155,7 +165,39 @@ fn check_table(path: &str, table: &TableSpec) -> Result<(), ProfileError> {
     for (number, index) in table.indexes.iter().enumerate() {
         check_index(&format!("{path}.indexes[{number}]"), index)?;
     }
-    Ok(())
+    check_pages(path, table)
+}
+
+/// Kinds of pages have rows on enough of them for the load to come to its end.
+fn check_pages(path: &str, table: &TableSpec) -> Result<(), ProfileError> {
+    if table.pages.is_empty() {
+        return Ok(());
+    }
+    within(&format!("{path}.rows"), table.rows, 1..=i64::from(u32::MAX))?;
+    let per_page = table.rows_per_page.unwrap_or(0);
+    within(
+        &format!("{path}.rows_per_page"),
+        per_page,
+        1..=ROWS_PER_PAGE_MAX,
+    )?;
+    let (mut sum, mut rows) = (0.0, 0.0);
+    for (number, kind) in table.pages.iter().enumerate() {
+        let path = format!("{path}.pages[{number}]");
+        within(&format!("{path}.pages_frac"), kind.pages_frac, 0.0..=1.0)?;
+        within(&format!("{path}.rows"), kind.rows, 0..=per_page)?;
+        sum += kind.pages_frac;
+        #[allow(clippy::cast_precision_loss)] // at most 291
+        let of_page = kind.rows as f64;
+        rows += kind.pages_frac * of_page;
+    }
+    within(&format!("{path}.pages, their sum"), sum, 0.98..=1.02)?;
+    #[allow(clippy::cast_precision_loss)] // at most 291
+    let least = FILLED_FRAC_MIN * 0.99 * per_page as f64;
+    within(
+        &format!("{path}.pages, rows of the mean page"),
+        rows,
+        least..=f64::INFINITY,
+    )
 }
 
 fn check_index(path: &str, index: &IndexSpec) -> Result<(), ProfileError> {

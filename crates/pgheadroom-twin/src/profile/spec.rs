@@ -97,6 +97,12 @@ pub struct TableSpec {
     pub unlogged: bool,
     /// The option of the heap, in percent.
     pub fillfactor: i64,
+    /// How full its pages are; none: as a load leaves them.
+    #[serde(default)]
+    pub pages: Vec<PageKindSpec>,
+    /// Rows that a load puts on a page; set where `pages` is.
+    #[serde(default)]
+    pub rows_per_page: Option<i64>,
     /// Other storage parameters.
     #[serde(default)]
     pub reloptions: BTreeMap<String, String>,
@@ -144,6 +150,16 @@ impl TableSpec {
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.name == name)
     }
+}
+
+/// Pages that have equally many rows.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PageKindSpec {
+    /// Share of the pages.
+    pub pages_frac: f64,
+    /// Rows on each.
+    pub rows: i64,
 }
 
 /// REFERENCES.

@@ -1,0 +1,101 @@
+"""Tables that have lived: what a profile may say of their pages, and where it counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pgheadroom.forms import FieldError
+from pgheadroom.predict import make_cells, predict
+from pgheadroom.profile import Profile, parse_profile, to_json
+
+TABLE: dict[str, Any] = {
+    "name": "t",
+    "rows": 20_000,
+    "columns": [
+        {"name": "id", "type": "int4"},
+        {"name": "n", "type": "int4"},
+        {"name": "filler", "type": "bpchar(84)"},
+    ],
+    "indexes": [{"name": "t_pkey", "columns": ["id"], "unique": True}],
+}
+KINDS = [{"pages_frac": 0.6, "rows": 40}, {"pages_frac": 0.4, "rows": 65}]
+
+
+def _profile(operations: int = 2000, **fields: Any) -> Profile:
+    return parse_profile(
+        {
+            "schema_version": 1,
+            "table": [TABLE | fields],
+            "operation": [{"table": "t", "kind": "update", "sets": ["n"]}],
+            "run": {"operations": operations},
+        }
+    )
+
+
+def test_a_full_page_is_known_and_kept() -> None:
+    """Rows of one length follow from the layout: 65 of 124 bytes, pointers with them."""
+    profile = _profile(pages=KINDS)
+    assert profile.tables[0].rows_per_page == 65
+    assert profile.assumed["table[0].rows_per_page"] == 65
+    assert parse_profile(to_json(profile)) == profile
+    assert "pages" not in to_json(_profile())["table"][0]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"pages": []}, r"table\[0\].pages: found \[\], expected at least one kind"),
+        ({"rows_per_page": 50}, r"table\[0\].rows_per_page: found 50, expected pages beside it"),
+        (
+            {"pages": [{"pages_frac": 1, "rows": 66}]},
+            r"pages\[0\].rows: found 66, expected at most rows_per_page, which is 65 at fillfactor",
+        ),
+        ({"pages": [{"pages_frac": 0.5, "rows": 40}]}, "pages_frac whose sum is 1"),
+        (
+            {"pages": [{"pages_frac": 1, "rows": 0}]},
+            r"found '0 rows on the mean page', expected pages with at least 0.1% of rows_per_page",
+        ),
+        ({"pages": KINDS, "rows": 0}, "expected a table with rows"),
+        ({"pages": [{"frac": 1, "rows": 4}]}, "frac"),
+        ({"pages": [{"pages_frac": 1, "rows": 300}], "rows_per_page": 300}, "291"),
+    ],
+)
+def test_contradictions_are_refused(fields: dict[str, Any], said: str) -> None:
+    """By the field, with what is expected."""
+    with pytest.raises(FieldError, match=said):
+        _profile(**fields)
+
+
+def test_the_heap_has_as_many_pages() -> None:
+    """20,000 rows by 50 a page; updates of six in ten pages find room that full ones lack."""
+    (lived,) = predict(_profile(pages=KINDS), server="18.4").cells
+    (full,) = predict(_profile(), server="18.4").cells
+    assert lived.predicted.heap_pages == pytest.approx(20_000 / 50, rel=0.01)
+    assert full.predicted.heap_pages == pytest.approx(20_000 / 65, rel=0.05)
+    assert lived.predicted.hot_frac is not None
+    assert full.predicted.hot_frac is not None
+    assert lived.predicted.hot_frac > full.predicted.hot_frac + 0.03
+
+
+def test_another_fillfactor_is_a_table_loaded_anew() -> None:
+    """Pages are those of the fillfactor under which the table has lived; this is said."""
+    profile = _profile(pages=KINDS)
+    lived, anew = make_cells(profile, [100, 80])
+    assert lived.profile.tables[0].pages
+    assert not anew.profile.tables[0].pages
+    made = predict(profile, [100, 80], server="18.4")
+    assert "at fillfactor 100 alone" in made.assumed["table[0].pages"]
+    heap = [cell.predicted.heap_pages for cell in made.cells]
+    assert heap[0] == pytest.approx(400, abs=4)
+    assert heap[1] == pytest.approx(20_000 / 52, rel=0.02)
+
+
+def test_altered_without_a_rewrite_it_keeps_its_pages() -> None:
+    """From the fillfactor under which it has lived, pages stay as they are; from others they go."""
+    profile = _profile(pages=KINDS)
+    (kept,) = predict(profile, [80], from_fillfactor=100, server="18.4").cells
+    (anew,) = predict(profile, [80], from_fillfactor=90, server="18.4").cells
+    assert kept.predicted.heap_pages == pytest.approx(20_000 / 50, rel=0.02)
+    assert anew.predicted.heap_pages < 0.95 * kept.predicted.heap_pages
