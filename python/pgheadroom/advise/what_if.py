@@ -60,6 +60,7 @@ def what_if(
         TwinError: The twin cannot play the table, or what it has as it is now contradicts what was
             measured.
     """
+    profile = profile.loaded_anew()  # its steady state is looked for, whatever its pages were
     found = _table(profile, changes, table)
     minor = minor_version(profile, server)
     version = minor.version

@@ -256,6 +256,9 @@ class _Builder:
             elif problem.path.startswith("table[0].indexes["):
                 number = int(problem.path.split("[")[2].split("]")[0])
                 table = _without_index(table, number, f"left out: {problem.problem}")
+            elif problem.path.startswith("table[0].pages") and table.pages:
+                table = _said(table, f"its pages left out: {problem.problem}")
+                table = replace(table, pages=(), rows_per_page=None)
             else:
                 self._leave_out(row, f"a profile cannot hold it: {problem}")
                 return

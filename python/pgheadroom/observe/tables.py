@@ -26,6 +26,7 @@ from pgheadroom.observe.indexes import (
     read_index,
 )
 from pgheadroom.observe.naming import profile_name
+from pgheadroom.observe.pages import seen_pages
 from pgheadroom.observe.stated import SAID, stated_of
 from pgheadroom.observe.values import ValueChanges, read_values
 from pgheadroom.observe.widths import ColumnWidth
@@ -82,6 +83,7 @@ class WatchedTable:
     answers: Answers
     profile: TableProfile
     rows_evidence: str
+    pages_evidence: str | None
     pages: int
     columns: Mapping[int, ColumnSeen]
     added_columns: tuple[str, ...]
@@ -155,19 +157,24 @@ def make_table(row: AnswerRow, answers: Answers, *, label: str, taken: set[str])
     entries += [_dropped(c) for c in listed if c["is_dropped"]]
     made_indexes, differing = _indexes(row, indexes, columns, key, taken, answers)
     made_indexes = _stated(made_indexes, differing, indexes, entries, answers, rows=rows)
+    profile = TableProfile(
+        name=label,
+        rows=rows,
+        unlogged=row["relpersistence"] == "u",
+        fillfactor=int((row["reloptions"] or {}).get("fillfactor", 100)),
+        columns=tuple(entries),
+        indexes=tuple(made_indexes),
+        reloptions=_reloptions(row),
+    )
+    seen = seen_pages(profile, sample, pages)
+    if seen is not None:
+        profile = replace(profile, pages=seen.kinds, rows_per_page=seen.rows_per_page)
     return WatchedTable(
         row=row,
         answers=answers,
-        profile=TableProfile(
-            name=label,
-            rows=rows,
-            unlogged=row["relpersistence"] == "u",
-            fillfactor=int((row["reloptions"] or {}).get("fillfactor", 100)),
-            columns=tuple(entries),
-            indexes=tuple(made_indexes),
-            reloptions=_reloptions(row),
-        ),
+        profile=profile,
         rows_evidence=rows_evidence,
+        pages_evidence=None if seen is None else seen.evidence,
         pages=pages,
         columns=columns,
         added_columns=tuple(str(c["name"]) for c in live.values() if c["has_missing"]),
@@ -211,6 +218,7 @@ def observed_table(
         else _REPLICA_IDENTITIES[replica_identity],
         pages=table.pages,
         rows_evidence=table.rows_evidence,
+        pages_evidence=table.pages_evidence,
         counters=table.counters,
         totals=_read_counters(TableCounters, after, COUNTERS),
         state={name: after[name] for name in STATES if name in after},

@@ -293,6 +293,7 @@ class ObservedTable(Kept):
     replica_identity: ReplicaIdentity | None = field(default=None, metadata=UNLESS_NONE)
     pages: Pages | None = None
     rows_evidence: str | None = None
+    pages_evidence: str | None = field(default=None, metadata=UNLESS_NONE)
     counters: TableCounters
     totals: TableCounters | None = None
     state: Mapping[str, float | None] | None = None

@@ -75,6 +75,9 @@ SELECT format($statement$WITH s AS (
   SELECT age_class, sum(n) AS n, sum(st) AS st FROM b GROUP BY age_class
 ), rooms AS (
   SELECT greatest(8168 - used, 0)::int / 128 AS room_class, count(*) AS n FROM p GROUP BY 1
+), fills AS (
+  SELECT round(used * (SELECT sum(n) / sum(used) FROM p))::int AS mean_rows, count(*) AS n
+  FROM p GROUP BY 1
 )
 SELECT jsonb_build_object('query', 'sample', 'pass', 'end', 'rows', jsonb_build_array(
   jsonb_build_object('oid', %10$s, 'table_pages', %11$s, 'drawn_percent', %5$s,
@@ -85,6 +88,8 @@ SELECT jsonb_build_object('query', 'sample', 'pass', 'end', 'rows', jsonb_build_
                      FROM p),
     'ages', (SELECT jsonb_agg(jsonb_build_array(age_class, n, st) ORDER BY age_class) FROM ages),
     'rooms', (SELECT jsonb_agg(jsonb_build_array(room_class, n) ORDER BY room_class) FROM rooms
+              WHERE %20$s),
+    'fills', (SELECT jsonb_agg(jsonb_build_array(mean_rows, n) ORDER BY mean_rows) FROM fills
               WHERE %20$s),
     'attnums', ARRAY[%13$s])
   || (SELECT jsonb_build_object('counts', to_jsonb(ARRAY[%14$s]), 'sums', to_jsonb(ARRAY[%15$s]),
