@@ -35,6 +35,7 @@ FEATURES: tuple[tuple[str, str, str], ...] = (
     ("Freezing by age, aggressive VACUUM", "scenario", "freeze|aggressive"),
     ("VACUUM FULL", "scenario", "rewrite"),
     ("Maintenance in a run: VACUUM, REINDEX, TRUNCATE, CLUSTER", "scenario", "maintenance"),
+    ("Tables that have lived: pages that are not full", "scenario", "pages"),
     ("TOAST by the version's own compression", "scenario", "toast"),
     ("Row locks and multixacts", "scenario", "lock|multixact"),
     ("Foreign keys", "scenario", "fk"),
