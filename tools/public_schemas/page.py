@@ -34,8 +34,9 @@ The first line of a table has what the application itself did while it was obser
 server what the twin predicts of the profile, a colon, and what the server measured of it.
 The first line and the others differ where the profile is not the application, the two sides of a \
 colon where the twin is not PostgreSQL; what is **bold** is outside of what was predicted.
-The application's tables have lived for a while when they are observed, the profile's are loaded \
-anew: pages, and a share of HOT updates that depends on free room, are others for that reason alone.
+The application's tables have lived for a while when they are observed; in the profile pages have \
+the room that was seen then (Atuin, OpenStreetMap, Supabase Auth and Temporal), or are as a load \
+leaves them (the others, observed before there was `pages`), and indexes are built anew in all.
 """
 
 
