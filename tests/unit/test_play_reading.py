@@ -299,18 +299,25 @@ def test_the_number_of_rows_is_drawn_after_the_key() -> None:
 
 
 def test_events_come_from_the_log(tmp_path: Path) -> None:
-    """Checkpoints and autovacuums of the window, with their time since its start."""
+    """
+    Checkpoints and autovacuums of the window, with their time since its start.
+
+    A table of an observed profile is called as its schema says, so its name has a dot.
+    """
     log = tmp_path / "server.log"
     head = "2026-11-20 23:00:00.000 UTC [1] LOG:  checkpoint starting: immediate\n"
     log.write_text(
         head
         + "2026-11-20 23:00:02.500 UTC [7] LOG:  automatic vacuum of table "
         + '"profile.public.jobs": index scans: 1\n\tpages: 0 removed\n'
+        + "2026-11-20 23:00:02.600 UTC [7] LOG:  automatic vacuum of table "
+        + '"profile.public.auth.users": index scans: 1\n\tpages: 0 removed\n'
         + "2026-11-20 23:00:03.000 UTC [1] LOG:  checkpoint complete: wrote 3 buffers\n"
     )
     events = read_events(log, len(head), 1795215600.0)
     assert [(event.t_s, event.kind, event.table) for event in events] == [
         (2.5, "autovacuum", "jobs"),
+        (2.6, "autovacuum", "auth.users"),
         (3.0, "checkpoint_complete", None),
     ]
 

@@ -60,8 +60,8 @@ def read_events(log: Path, start_bytes: int, began_at: float) -> tuple[Event, ..
             continue
         at = datetime.fromisoformat(match[1]).replace(tzinfo=UTC).timestamp()
         kind = f"auto{match[3]}" if match[3] else match[2].replace(" ", "_")
-        # PostgreSQL names a table database.schema.table.
-        table = match[4].rpartition(".")[2] if match[4] else None
+        # PostgreSQL names a table database.schema.table; a profile's own name may have dots.
+        table = match[4].split(".", 2)[-1] if match[4] else None
         events.append(Event(t_s=round(at - began_at, 3), kind=kind, table=table))
     return tuple(events)
 
