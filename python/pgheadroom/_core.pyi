@@ -831,7 +831,9 @@ def trigger_assigns(source: str, /) -> list[str] | None:
 def statement_facts(statement: str, /) -> str:
     """JSON: `{"facts": [...]}`, migration's actions, or `{"reason": ..., "message": ...}`."""
 
-def not_evaluated(expression: str, columns: Sequence[tuple[str, str]], /) -> str | None:
+def not_evaluated(
+    expression: str, columns: Sequence[tuple[str, str, Sequence[str]]], /
+) -> str | None:
     """Why the twin cannot evaluate an expression over columns of these names and types."""
 
 def expression_reads(expression: str, /, *, table: str) -> str:

@@ -54,6 +54,7 @@ def _columns(types: list[str], values: Json) -> list[Json]:
             "null_frac": 0.1 if n % 3 == 0 else 0,
         }
         | ({"width": WIDTHS[name]} if name in WIDTHS else {})
+        | ({"labels": [f"{n} l'{at}" for at in range(9)]} if name == "enum" else {})
         for n, name in enumerate(types)
     ]
 

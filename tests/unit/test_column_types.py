@@ -16,6 +16,8 @@ from pgheadroom.profile.column_types import FORMS, base_of, has_operators, paylo
 
 SPELLED = {"bpchar": "bpchar(9)", "bit": "bit(9)", "varbit": "varbit(9)", "varchar": "varchar(9)"}
 
+WANTED: dict[str, dict[str, Any]] = {"text": {"width": 30}, "enum": {"labels": ["a", "b's", "c"]}}
+
 
 def _profile(type_name: str, **column: Any) -> dict[str, Any]:
     return {
@@ -39,8 +41,7 @@ def _profile(type_name: str, **column: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("name", FORMS)
 def test_each_type_is_played_and_laid_out(name: str) -> None:
     """Both know it, and a profile with it comes back out of its file."""
-    width = {"width": 30} if name == "text" else {}
-    profile = parse_profile(_profile(SPELLED.get(name, name), **width))
+    profile = parse_profile(_profile(SPELLED.get(name, name), **WANTED.get(name, {})))
     (cell,) = predict(profile, server="18.4").cells
     assert cell.predicted.is_exact
     assert cell.predicted.n_tup_upd == 40
@@ -51,8 +52,7 @@ def test_each_type_is_played_and_laid_out(name: str) -> None:
 @pytest.mark.parametrize("name", FORMS)
 def test_each_type_has_sql(name: str) -> None:
     """Of values made and changed; the templates have nothing left to fill in."""
-    width = {"width": 30} if name == "text" else {}
-    table = parse_profile(_profile(SPELLED.get(name, name), **width)).tables[0]
+    table = parse_profile(_profile(SPELLED.get(name, name), **WANTED.get(name, {}))).tables[0]
     assert "{n}" not in row_values(table, "r")
     assert "{old}" not in row_values(table, "r")
     known = {*type_values.COUNTED, *type_values.WRAPPED, "uuid", "name", "bytea"}
@@ -103,6 +103,16 @@ def test_a_width_may_be_a_number() -> None:
         ("varbit", {}, "at most 62 bits"),
         ("geometry", {}, "unknown column type"),
         ("regclass", {}, "expected one of int2"),
+        ("enum", {}, "labels: missing"),
+        ("enum", {"labels": ["a", "a"]}, "each label once"),
+        ("int4", {"labels": ["a"]}, "none, for int4 is no enum"),
+        ("enum", {"labels": ["a"], "values": {"kind": "serial"}}, "constant or random"),
+        (
+            "enum",
+            {"labels": ["a", "b"], "values": {"kind": "random", "shares": [0.5, 0.4]}},
+            "together 1",
+        ),
+        ("enum", {"labels": ["a"], "values": {"kind": "random", "new": "b"}}, "one of a"),
     ],
 )
 def test_what_no_profile_has(name: str, column: dict[str, Any], message: str) -> None:

@@ -186,7 +186,9 @@ def _column(draw: Draw, name: str) -> Section:
             most = min(most, 500)
         least = most if draw.rarely(2) else draw.between(0, most)
         column["width"] = {"min_bytes": least, "max_bytes": most}
-    if draw.rarely(2):
+    if kind is _OTHERS and draw.rarely(2):
+        _enum(draw, column)
+    elif draw.rarely(2):
         values: Section = {"kind": draw.of(("serial", "random", "random", "constant"))}
         if values["kind"] == "random" and draw.rarely(2):
             values["ndistinct"] = draw.of((1, 2, 7, 40, 1000))
@@ -194,6 +196,20 @@ def _column(draw: Draw, name: str) -> Section:
     if draw.rarely(4):
         column["null_frac"] = draw.of((0.05, 0.5, 1.0))
     return column
+
+
+def _enum(draw: Draw, column: Section) -> None:
+    """The column is an enum: of few labels or many, by shares or alike."""
+    labels = [f"l{at}" for at in range(draw.of((1, 2, 4, 4, 30)))]
+    column["type"], column["labels"] = "enum", labels
+    values: Section = {"kind": draw.of(("random", "random", "constant"))}
+    if values["kind"] == "random" and draw.rarely(2):
+        parts = [draw.between(0, 9) for _ in labels]
+        parts[0] += 1
+        values["shares"] = [part / sum(parts) for part in parts]
+    if draw.rarely(2):
+        values["new"] = draw.of(labels)
+    column["values"] = values
 
 
 def _refer(draw: Draw, table: Section, before: Sequence[Section]) -> None:
@@ -225,7 +241,7 @@ def _index(draw: Draw, name: str, columns: Sequence[Section]) -> Section:
     kind = draw.between(0, 9)
     if kind == 0:
         index["method"] = "brin"
-        fit = [one["name"] for one in columns if one["type"] != "bool"]
+        fit = [one["name"] for one in columns if one["type"] not in ("bool", "enum")]
         index["columns"] = draw.some(fit, 1, 2)
         return index
     if kind == 9:
@@ -247,6 +263,10 @@ def _index(draw: Draw, name: str, columns: Sequence[Section]) -> Section:
     if draw.rarely(5) and numbers:
         shape = draw.of(("{} > 5", "{} = 0", "{} IS NOT NULL", "{} < 100 OR {} IS NULL"))
         index["where"] = shape.replace("{}", draw.of(numbers))
+    enums = [one["name"] for one in columns if one["type"] == "enum"]
+    if enums and draw.rarely(2):
+        shape = draw.of(("{} = 'l0'", "{} IN ('l0')", "{} > 'l0'", "NOT {} <= 'l0'"))
+        index["where"] = shape.replace("{}", draw.of(enums))
     if draw.rarely(5):
         index["fillfactor"] = draw.of((10, 50, 70, 100))
     if draw.rarely(5):
@@ -398,6 +418,8 @@ def _sets(draw: Draw, table: Section) -> Section | list[str]:
         change: Section = {}
         if draw.rarely(2):
             change["changed_frac"] = draw.of((0.0, 0.1, 0.5, 0.9))
+        if column["type"] == "enum" and draw.rarely(2):
+            change["to"] = draw.of(column["labels"])
         if column["type"] == "text" and draw.rarely(3):
             change["grows_bytes"] = {"min": 0, "max": draw.of((1, 8, 60))}
         made[column["name"]] = change

@@ -1,8 +1,8 @@
 //! Column types: from the name as PostgreSQL spells it to length, alignment and storage.
 //!
 //! Knows the built-in base types, their SQL spellings, their modifiers and arrays of them. Types
-//! that users define (domains, enums, composites, extensions) are left out: an enum is stored like
-//! `oid`, a domain like its base type, and the caller says so.
+//! that users define (domains, composites, extensions) are left out: a domain is stored like its
+//! base type, and the caller says so. All enums are one type here, `enum`.
 
 use std::fmt;
 
@@ -249,6 +249,7 @@ impl TypeSpec {
                 // The width does not depend on it, and reduced values would mislead: leave it out.
                 return Ok(result);
             }
+            Modifier::Labels => check_labels(text).ok_or_else(|| bad("labels, first OID"))?,
             Modifier::FloatPrecision => {
                 let bits = length("a number of bits, 1 to 53")?;
                 return match bits {
@@ -330,9 +331,20 @@ fn check_precision_scale(text: &str) -> Option<()> {
     ((1..=1000).contains(&precision) && (-1000..=1000).contains(&scale)).then_some(())
 }
 
-/// Every type's canonical name without modifiers, in the order of the table.
+/// Whether `text` is two numbers.
+fn check_labels(text: &str) -> Option<()> {
+    let (labels, oid) = text.split_once(',')?;
+    let is_number = |part: &str| part.trim().parse::<u32>().is_ok();
+    (is_number(labels) && is_number(oid)).then_some(())
+}
+
+/// Every type's canonical name without modifiers, in the order of the table; not what stands for
+/// types of users.
 pub fn type_names() -> impl Iterator<Item = &'static str> {
-    TYPES.iter().map(|spec| spec.typname)
+    let known = TYPES
+        .iter()
+        .filter(|spec| spec.modifier != Modifier::Labels);
+    known.map(|spec| spec.typname)
 }
 
 #[cfg(test)]

@@ -15,18 +15,21 @@ const fn table(of_tables: bool) -> &'static str {
     }
 }
 
-/// Why the twin cannot evaluate an expression over columns of these names and types; None where it
-/// can, and where no server would take it. Text that PostgreSQL's grammar judges has a reason.
+/// Why the twin cannot evaluate an expression over columns of these names, types and labels (of
+/// enums); None where it can, and where no server would take it. Text that PostgreSQL's grammar
+/// judges has a reason.
 #[pyfunction]
 #[pyo3(signature = (expression, columns, /))]
 pub fn not_evaluated(
     expression: &str,
-    columns: Vec<(String, String)>,
+    columns: Vec<(String, String, Vec<String>)>,
 ) -> Result<Option<String>, CoreError> {
-    let columns = columns.iter();
-    let columns = columns.map(|(name, type_name)| ColumnDefinition::new(name, type_name));
-    let columns = columns.collect::<Result<Vec<_>, _>>();
-    let columns = columns.map_err(|error| CoreError::input(error.to_string()))?;
+    let columns: Vec<(&str, &str, &[String])> = columns
+        .iter()
+        .map(|(name, type_name, labels)| (&**name, &**type_name, &**labels))
+        .collect();
+    let columns = ColumnDefinition::of_expressions(&columns)
+        .map_err(|error| CoreError::input(error.to_string()))?;
     Ok(match Expression::parse(expression, &columns) {
         Err(ExpressionError::Unsupported { what, .. } | ExpressionError::Unread { what, .. }) => {
             Some(what)

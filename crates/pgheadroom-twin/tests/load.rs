@@ -88,6 +88,7 @@ fn rules(case: &Case) -> Vec<LoadRule> {
         width_bytes: Some(widths),
         null_millionths,
         is_ordered: false,
+        labels: None,
     });
     rules.collect()
 }

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pgheadroom.observe.enums import enum_column
 from pgheadroom.observe.key_entry import key_entry
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.observe.widths import WIDTH_MAX, ColumnWidth, catalog_type, string_width
@@ -198,6 +199,8 @@ def _stand_in(
     def column(of_type: str, values: Values, payload: Width | None = None) -> ColumnProfile:
         return ColumnProfile(name=label, type=of_type, values=values, width=payload)
 
+    if (own := enum_column(label, row, statistics)) is not None:
+        return own, None
     if base == "numeric":
         if abs(stored - _NUMERIC_BYTES[kind]) <= 1:
             return column("numeric", _values(kind, distinct, rows, "numeric")), None

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from pgheadroom import quoting
 from pgheadroom.observe.columns import ColumnSeen
+from pgheadroom.observe.enums import without_types
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.profile.column_types import PATTERN_OPS, has_operators
 from pgheadroom.profile.observed import ObservedIndex
@@ -210,6 +211,11 @@ def _is_played(index: IndexRow, columns: Mapping[int, ColumnSeen], *, substitute
     return len(entries) == 1 and has_operators(entries[0].type, method)
 
 
+def _enums(columns: Mapping[int, ColumnSeen]) -> set[str]:
+    """How the catalogue spells the types of the table's enums."""
+    return {column.observed.type for column in columns.values() if column.profile.labels}
+
+
 def _is_another(column: ColumnSeen) -> bool:
     """Whether expressions cannot stand over it as they are: of another type, or another name."""
     return column.is_substituted or column.label != column.name
@@ -245,7 +251,9 @@ def _listed(
         return replace(made, columns=labels(keys)), None
     texts = (index.definition or {}).get("key_texts")
     if texts is not None and not substituted and method != "brin":
-        return replace(made, expressions=tuple(str(text) for text in texts)), None
+        bare = [without_types(str(text), _enums(columns)) for text in texts]
+        if None not in bare:
+            return replace(made, expressions=tuple(filter(None, bare))), None
     why = "the columns of its expressions stand for them: HOT is right, its entries are not"
     return replace(made, columns=labels(index.depends)), why
 
@@ -261,7 +269,9 @@ def _where(
     """
     predicate = (index.definition or {}).get("predicate")
     if predicate is not None and not substituted:
-        return str(predicate), None
+        bare = without_types(str(predicate), _enums(columns))
+        if bare is not None:
+            return bare, None
     inside = {n for n in (*index.keys, *index.included) if n > 0}
     named = [n for n in index.depends if n not in inside] or list(index.depends)
     names = [quoting.shown_identifier(columns[n].label) for n in named if n in columns]

@@ -71,6 +71,10 @@ def _row(query: str, row: AnswerRow, key: bytes) -> dict[str, Any]:
             new[field] = pseudonym(key, kind, new[field])
     for field in _REMOVED.get(query, ()):
         new[field] = None
+    if query in ("columns", "column_statistics") and new.get("labels"):
+        new["labels"] = [pseudonym(key, "label", str(label)) for label in new["labels"]]
+    if query == "columns" and new.get("label_default") is not None:
+        new["label_default"] = pseudonym(key, "label", str(new["label_default"]))
     if query == "columns" and new.get("is_user_type") and new.get("type") is not None:
         new["type"] = pseudonym(key, "type", str(new["type"]))
     if query == "columns" and (new.get("is_user_type") or new.get("is_domain")):

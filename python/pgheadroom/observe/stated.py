@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pgheadroom import _core
 from pgheadroom.profile.column_types import FORMS, base_of
 from pgheadroom.profile.spelling import canonical_type
+from pgheadroom.profile.stating import not_evaluated
 from pgheadroom.profile.tables import ColumnProfile, IndexProfile, Stated, Width
 from pgheadroom.sources.recording import AnswerRow
 
@@ -45,17 +45,16 @@ def stated_of(
         statistics: Rows of `column_statistics`, by schema, table or index, and name.
         rows: Rows of the table.
     """
-    columns = [(entry.name, entry.type) for entry in entries]
     stated = []
     keys = (definition or {}).get("keys") or ()
     for text, key in zip(made.expressions, keys, strict=False):
         found = statistics.get((row["schema"], row["name"], key["name"]))
-        if found is None or _core.not_evaluated(text, columns) is None:
+        if found is None or not_evaluated(text, entries) is None:
             continue
         stated.append(_values(text, str(key["type"]), found, rows))
     where = made.where
     share = _share(row, rows)
-    if where is not None and share is not None and _core.not_evaluated(where, columns) is not None:
+    if where is not None and share is not None and not_evaluated(where, entries) is not None:
         changed = round(share * (1 - share), 6)
         stated.append(Stated(expression=where, true_frac=share, changed_frac=changed))
     return tuple(stated)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom.errors import InputError, LabError
-from pgheadroom.play.load import create_extensions
+from pgheadroom.play.load import create_types
 from pgheadroom.play.sampled_values import ROUNDS_MAX, SampledRows, Update
 from pgheadroom.profile import Profile, TableProfile
 from pgheadroom.profile.spelling import canonical_type
@@ -69,7 +69,7 @@ def evaluated(profile: Profile, *, server: str | None = None, say: Say | None = 
             admin.execute(f"CREATE ROLE {_ROLE} LOGIN".encode())
             admin.execute(f"CREATE DATABASE {_DATABASE} OWNER {_ROLE}".encode())
         with cluster.connect(_DATABASE) as admin:
-            create_extensions(admin, profile)
+            create_types(admin, profile)
         with cluster.connect(_DATABASE, user=_ROLE) as connection:
             connection.execute(f"SET statement_timeout = '{TIMEOUT_S}s'".encode())
             for n in open_ones:

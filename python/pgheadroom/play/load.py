@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pgheadroom import quoting
 from pgheadroom.errors import LabError
 from pgheadroom.play.page_kinds import fill_with_gaps
+from pgheadroom.play.type_values import enum_type, sql_type
 from pgheadroom.play.values import column_list, row_values
 from pgheadroom.profile import ForeignKey, IndexProfile, Profile, TableProfile
 from pgheadroom.profile.column_types import EXTENSIONS
@@ -30,7 +31,7 @@ def load(connection: psycopg.Connection[Any], profile: Profile) -> None:
         connection: A session in an empty database, in autocommit mode.
         profile: A profile with tables of its own.
     """
-    create_extensions(connection, profile)
+    create_types(connection, profile)
     for table in profile.tables:
         connection.execute(create_table(table).encode())
         if table.pages:
@@ -46,8 +47,20 @@ def load(connection: psycopg.Connection[Any], profile: Profile) -> None:
         connection.execute(f"VACUUM ANALYZE {quoting.identifier(table.name)}".encode())
 
 
-def create_extensions(connection: psycopg.Connection[Any], profile: Profile) -> None:
-    """Make the types that the profile has of extensions; of a superuser's session."""
+def create_types(connection: psycopg.Connection[Any], profile: Profile) -> None:
+    """
+    Make the types that the profile has beside the built-in ones; of a superuser's session.
+
+    Enums come first: their labels are stored as OIDs, which the twin counts from the first.
+    """
+    made = set()
+    for column in (column for table in profile.tables for column in table.columns):
+        name = enum_type(column) if column.labels else ""
+        if not name or name in made:
+            continue
+        made.add(name)
+        labels = ", ".join(quoting.literal(label) for label in column.labels)
+        connection.execute(f"CREATE TYPE {name} AS ENUM ({labels})".encode())
     for extension in extensions(profile):
         _create_extension(connection, extension)
 
@@ -72,7 +85,7 @@ def _create_extension(connection: psycopg.Connection[Any], name: str) -> None:
 
 def create_table(table: TableProfile) -> str:
     """The CREATE TABLE statement."""
-    columns = ", ".join(f"{quoting.identifier(c.name)} {c.type}" for c in table.columns)
+    columns = ", ".join(f"{quoting.identifier(c.name)} {sql_type(c)}" for c in table.columns)
     options = [f"fillfactor = {table.fillfactor}"]
     options += [f"{name} = {quoting.literal(value)}" for name, value in table.reloptions.items()]
     kind = "UNLOGGED TABLE" if table.unlogged else "TABLE"

@@ -7,9 +7,12 @@ both stands in `row/counted.rs` and `wrap.rs` of the twin, with what is stored.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from pgheadroom import quoting
 from pgheadroom.profile import ColumnProfile
 
 _DAY_MICROSECONDS = 86_400_000_000
@@ -109,6 +112,10 @@ COUNTED: Mapping[str, ValueOfNumber] = {
     ),
     "tsrange": _times("timestamp '2000-01-01 00:00:00'", "tsrange"),
     "tstzrange": _times("timestamptz '2000-01-01 00:00:00+00'", "tstzrange"),
+    "enum": ValueOfNumber(
+        value="({labels})[CAST(1 + mod({n}, {count}) AS int4)]",
+        changed="({labels})[1 + mod(array_position({labels}, {old}), {count})]",
+    ),
     "bit": ValueOfNumber(value=_BITS, changed=_BITS.replace("{n}", "CAST({old} AS int8) + 1")),
     "varbit": ValueOfNumber(
         value=f"CAST({_BITS} AS varbit)",
@@ -233,4 +240,27 @@ def _repeated(hashed: str, length: str) -> str:
 
 def _counted(template: str, column: ColumnProfile, **given: str) -> str:
     bits = column.type_length or 0
-    return template.format(bits=bits, modulus=2**bits, type=column.type, **given)
+    own: dict[str, str | int] = {"bits": bits, "modulus": 2**bits, "type": column.type}
+    if column.labels:
+        listed = ", ".join(quoting.literal(one) for one in column.labels)
+        own |= {
+            "labels": f"CAST(ARRAY[{listed}] AS {enum_type(column)}[])",
+            "count": len(column.labels),
+        }
+    return template.format(**own, **given)
+
+
+def enum_type(column: ColumnProfile) -> str:
+    """The name of an enum's type: one for each list of labels."""
+    listed = hashlib.md5(json.dumps(column.labels).encode(), usedforsecurity=False)
+    return f"pgheadroom_enum_{listed.hexdigest()[:12]}"
+
+
+def label(column: ColumnProfile, name: str) -> str:
+    """SQL of an enum's label."""
+    return f"CAST({quoting.literal(name)} AS {enum_type(column)})"
+
+
+def sql_type(column: ColumnProfile) -> str:
+    """A column's type as a server has it."""
+    return enum_type(column) if column.labels else column.type

@@ -7,6 +7,7 @@ negative:
 
     value     hash mod ndistinct (random), the row (serial), 0 (constant), 1 + hash mod the rows of
               the table that a foreign key refers to (parent)
+    label     the first whose share, with those before it, is above hash mod 999,983
     width     min_bytes + hash mod (max_bytes - min_bytes + 1)
     NULL      hash mod 1,000,000 < round(null_frac * 1,000,000)
     string    md5('VALUE:0') || md5('VALUE:1') || ..., cut to the width
@@ -24,6 +25,8 @@ from pgheadroom.play import type_values
 from pgheadroom.profile import Change, ColumnProfile, Kind, TableProfile
 
 MILLION = 1_000_000
+SHARES = 999_983
+"""A prime beside the million of NULLs, so that the two say nothing of each other."""
 _MD5_DIGITS = 32
 _CHUNKS_WRITTEN_OUT_MAX = 64  # longer strings are put together by a subquery; arbitrary
 
@@ -50,7 +53,7 @@ def row_values(table: TableProfile, row: str, newest: Mapping[str, str] | None =
     """
     given = newest or {}
     return ", ".join(
-        _value(column, n, row, given.get(column.name))
+        _value(column, n, row, given.get(column.name), table.rows)
         for n, column in enumerate(table.columns, start=1)
     )
 
@@ -66,14 +69,16 @@ def key_value(table: TableProfile, column: ColumnProfile, number: str) -> str:
     """
     if column == table.key and column.kind in (Kind.INTEGER, Kind.NUMBER):
         return number
-    return _value(column, 1 + table.columns.index(column), f"CAST({number} AS int8)", None)
+    return _value(
+        column, 1 + table.columns.index(column), f"CAST({number} AS int8)", None, table.rows
+    )
 
 
 def _modulo(value: str, divisor: int) -> str:
     return f"mod(mod({value}, {divisor}::int8) + {divisor}::int8, {divisor}::int8)"
 
 
-def _value(column: ColumnProfile, number: int, row: str, newest: str | None) -> str:
+def _value(column: ColumnProfile, number: int, row: str, newest: str | None, rows: int) -> str:
     hashed = f"hashint8extended({row}, {number})"
     number_sql = (
         newest
@@ -84,11 +89,29 @@ def _value(column: ColumnProfile, number: int, row: str, newest: str | None) -> 
             "parent": f"1 + {_modulo(hashed, column.values.ndistinct or 1)}",
         }[column.values.kind]
     )
+    if column.labels:
+        number_sql = _label_number(column, number_sql, row, hashed, rows)
     value = _typed(column, number_sql, hashed)
     if column.null_frac > 0:
         bound = million(column.null_frac)
         value = f"CASE WHEN {_modulo(hashed, MILLION)} >= {bound} THEN {value} END"
     return value
+
+
+def _label_number(column: ColumnProfile, number: str, row: str, hashed: str, rows: int) -> str:
+    """The number of an enum's label: by its share, and of new rows what is said of them."""
+    values = column.values
+    if values.shares:
+        part, total, cases = _modulo(hashed, SHARES), 0.0, []
+        for n, share in enumerate(values.shares[:-1]):
+            total += share
+            cases.append(f"WHEN {part} < {round(total * SHARES)} THEN {n}::int8")
+        last = f"{len(values.shares) - 1}::int8"
+        number = f"CASE {' '.join(cases)} ELSE {last} END" if cases else last
+    if values.new is None:
+        return number
+    new = column.labels.index(values.new)
+    return f"CASE WHEN {row} > {rows}::int8 THEN {new}::int8 ELSE {number} END"
 
 
 def _typed(column: ColumnProfile, number: str, hashed: str) -> str:
@@ -157,6 +180,8 @@ def _changed(column: ColumnProfile, change: Change, old: str, growth: str) -> st
         return f"NOT {old}"
     if column.kind is Kind.TIMESTAMP:
         return f"{old} + interval '1 microsecond'"
+    if change.to is not None:
+        return type_values.label(column, change.to)
     if column.kind in (Kind.COUNTED, Kind.WRAPPED):
         return type_values.changed(column, old, growth if change.grows_max_bytes else None)
     # md5 of a bpchar is that of its text, which has no trailing blanks.

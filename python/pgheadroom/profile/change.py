@@ -8,19 +8,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from pgheadroom.forms import between, brief, in_file
+from pgheadroom.forms import Text, between, brief, in_file
 
 GROWTH_BYTES_MAX = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What an update does to one column; `grows_*_bytes` are both 0 when it keeps its length."""
+    """
+    What an update does to one column; `grows_*_bytes` are both 0 when it keeps its length.
+
+    `to` is the label that an enum gets; None: the next one.
+    """
 
     column: str
     changed_frac: float = 1.0
     grows_min_bytes: int = 0
     grows_max_bytes: int = 0
+    to: str | None = None
 
     @property
     def draws(self) -> bool:
@@ -40,6 +45,7 @@ class ChangeInFile:
 
     changed_frac: Annotated[float, between(0, 1)] = 1.0
     grows_bytes: _Growth | None = None
+    to: Text | None = field(default=None, metadata=in_file(unless_none=True))
 
 
 SETS_EXPECTED = "a list of columns, or a table of columns and changes, not empty"
@@ -57,6 +63,7 @@ def changes_of(found: tuple[str, ...] | Mapping[str, ChangeInFile]) -> tuple[Cha
             changed_frac=change.changed_frac,
             grows_min_bytes=0 if change.grows_bytes is None else change.grows_bytes.min_bytes,
             grows_max_bytes=0 if change.grows_bytes is None else change.grows_bytes.max_bytes,
+            to=change.to,
         )
         for column, change in found.items()
     )
@@ -70,6 +77,7 @@ def changes_in_file(changes: tuple[Change, ...]) -> dict[str, ChangeInFile]:
             grows_bytes=_Growth(min_bytes=change.grows_min_bytes, max_bytes=change.grows_max_bytes)
             if change.grows_max_bytes
             else None,
+            to=change.to,
         )
         for change in changes
     }

@@ -127,6 +127,7 @@ FORMS: Mapping[str, ColumnForm] = {
     "daterange": _counted(payload_bytes=13, brin=False),
     "tsrange": _counted(payload_bytes=21, brin=False),
     "tstzrange": _counted(payload_bytes=21, brin=False),
+    "enum": _counted(brin=False),
     "citext": _wrapped(0),
     "hstore": _wrapped(13),
     "ltree": _wrapped(6 + _LTREE_WORD_MIN, most_bytes=_LTREE_BYTES_MAX, grows=False),

@@ -12,6 +12,7 @@ from typing import Any
 from pgheadroom.forms import FieldError, expected_of, fail
 from pgheadroom.profile.change import GROWTH_BYTES_MAX, SETS_EXPECTED, Change
 from pgheadroom.profile.column_types import PATTERN_OPS, Kind, assumed_width, width_range
+from pgheadroom.profile.enums import check_labels, check_target
 from pgheadroom.profile.keys import check_ordered, named_columns
 from pgheadroom.profile.pages import completed_pages
 from pgheadroom.profile.queue_head import check_head
@@ -187,6 +188,7 @@ def _completed_column(
     if column.kind is Kind.INTEGER and largest > INTEGER_MAX[column.base_type]:
         fail(f"{path}.values", largest, f"values that fit {column.type}")
     width = _completed_width(column, raw, f"{path}.width")
+    check_labels(replace(column, values=values), raw, path)
     completed = replace(column, values=values, width=width)
     check_ordered(completed, path)
     return completed
@@ -207,13 +209,15 @@ def _values(
                 place = f"{path}.values.ndistinct"
                 fail(place, values.ndistinct, "none, except for kind random")
             return values
+        if column.labels:
+            ndistinct = len(column.labels)
         return values if values.ndistinct is not None else replace(values, ndistinct=ndistinct)
     if is_key:
         return Values(kind="serial")
     # Strings are digits of hashes, so they differ from row to row without an index too.
     indexed = any(column.name in index.columns for index in table.indexes)
     if indexed or column.kind in (Kind.STRING, Kind.WRAPPED):
-        return Values(kind="random", ndistinct=ndistinct)
+        return Values(kind="random", ndistinct=len(column.labels) or ndistinct)
     return Values(kind="constant")
 
 
@@ -323,6 +327,7 @@ def _check_change(change: Change, raw: Any, path: str, table: TableProfile) -> N
             path, column.name, "a column that is not the key, nor part of it, which stays as it is"
         )
     given = raw[column.name] if isinstance(raw, Mapping) else {}
+    check_target(change, path, column)
     if "grows_bytes" not in given:
         return
     place = f"{path}.{column.name}.grows_bytes"

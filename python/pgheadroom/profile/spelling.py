@@ -74,6 +74,14 @@ def predicate(found: str) -> str:
     return found
 
 
+def is_name(found: str) -> bool:
+    """Whether a profile can have a name, or a label, that is spelled so."""
+    try:
+        return bool(_name(found))
+    except ValueError:
+        return False
+
+
 def _name(found: str) -> str:
     # Colons and backslashes mean something in pgbench's scripts even inside quotes.
     if len(found.encode()) > 63 or not found.isprintable() or ":" in found or "\\" in found:
@@ -86,6 +94,9 @@ def _name(found: str) -> str:
 
 Name = Annotated[str, Stored(Text, _name)]
 """A name that PostgreSQL and pgbench can take."""
+
+Label = Name
+"""A label of an enum, which is a name to PostgreSQL too."""
 
 
 def _word(found: str | float) -> str:

@@ -54,7 +54,8 @@ def with_stated(table: TableProfile, path: str) -> TableProfile:
 
 def not_evaluated(expression: str, columns: Sequence[ColumnProfile]) -> str | None:
     """Why the twin cannot evaluate an expression over these columns; None where it can."""
-    return _core.not_evaluated(expression, [(column.name, column.type) for column in columns])
+    listed = [(column.name, column.type, list(column.labels)) for column in columns]
+    return _core.not_evaluated(expression, listed)
 
 
 def reads(expression: str, table: TableProfile) -> tuple[str, ...] | None:

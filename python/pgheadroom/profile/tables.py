@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from pgheadroom.forms import Expected, GapList, NameList, Stored, Text, between, in_file
 from pgheadroom.profile.column_types import FORMS, ColumnForm, Kind, base_of, length_of
 from pgheadroom.profile.observed import ObservedTable
-from pgheadroom.profile.spelling import Name, Words, type_name
+from pgheadroom.profile.spelling import Label, Name, Words, type_name
 
 ValuesKind = Literal["serial", "constant", "random", "parent"]
 
@@ -43,13 +43,19 @@ class Values:
 
     `ndistinct` is set for random ones, and for keys of a parent, of which it is the loaded rows;
     `pick` says that a run's inserts take the parent's key that their client inserted last.
-    `ordered` says that uuids and strings are in the order of their numbers.
+    `ordered` says that uuids and strings are in the order of their numbers. Of an enum `shares` are
+    those of its labels, and `new` is the label of rows that a run inserts; else their labels are
+    made as those of loaded rows.
     """
 
     kind: ValuesKind
     ndistinct: Annotated[int, between(1, 2**62)] | None = None
     pick: Literal["newest"] | None = None
     ordered: bool = field(default=False, metadata=in_file(unless_empty=True))
+    shares: Annotated[
+        tuple[Annotated[float, between(0, 1)], ...], Expected("a list of numbers from 0 to 1")
+    ] = field(default=(), metadata=in_file(unless_empty=True))
+    new: Text | None = field(default=None, metadata=in_file(unless_none=True))
 
 
 StatedWidth = Annotated[
@@ -62,13 +68,20 @@ StatedWidth = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnProfile:
-    """A column; `type` is canonical (`int4`, `bpchar(84)`), `width` where that leaves it open."""
+    """
+    A column; `type` is canonical (`int4`, `bpchar(84)`), `width` where that leaves it open.
+
+    An enum has `labels`, in their order.
+    """
 
     name: Name
     type: Annotated[str, Stored(Text, type_name)]
     values: Values = Values(kind="constant")
     width: StatedWidth | None = None
     null_frac: Annotated[float, between(0, 1)] = 0.0
+    labels: Annotated[tuple[Label, ...], Expected("a list of labels", whole=True)] = field(
+        default=(), metadata=in_file(unless_empty=True)
+    )
 
     @property
     def kind(self) -> Kind:

@@ -23,6 +23,8 @@ pub(super) enum Modifier {
     Precision,
     /// `float(p)`: chooses between float4 and float8.
     FloatPrecision,
+    /// Of an enum, as we write it: how many labels, and the first one's OID.
+    Labels,
 }
 
 /// What the catalogue and the grammar say about one type.
@@ -198,6 +200,8 @@ pub(super) const TYPES: &[TypeSpec] = &[
     varlena("refcursor", Int, Extended, 0, &[]),
     varlena("oidvector", Int, Plain, 20, &[]),
     varlena("int2vector", Int, Plain, 20, &[]),
+    // Of users: what a label is stored as, the OID of its row in pg_enum.
+    modified(fixed("enum", 4, Int, &[]), Modifier::Labels),
     // Of extensions.
     varlena("citext", Int, Extended, 0, &[]),
     varlena("hstore", Int, Extended, 4, &[]),

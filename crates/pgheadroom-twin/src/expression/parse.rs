@@ -13,6 +13,7 @@ use crate::expression::typing::{
 };
 use crate::expression::{Comparison, ExpressionError, Function, Node, Operator};
 use crate::row::ColumnDefinition;
+use crate::row::counted::Counted;
 use crate::row::kind::Kind;
 use crate::value::{Text, Value};
 
@@ -156,7 +157,7 @@ impl Parser<'_> {
         };
         self.at += 1;
         let other = self.listed()?;
-        compare(comparison, one, other)
+        self.compare(comparison, one, other)
     }
 
     /// `... [NOT] IN (...)` and `... [NOT] BETWEEN ... AND ...`.
@@ -169,7 +170,7 @@ impl Parser<'_> {
             let mut parts = Vec::new();
             loop {
                 let other = self.concatenated()?;
-                parts.push(compare(Comparison::Equal, one.clone(), other)?.node);
+                parts.push(self.compare(Comparison::Equal, one.clone(), other)?.node);
                 if !self.skip_sign(",") {
                     break;
                 }
@@ -182,8 +183,8 @@ impl Parser<'_> {
                 return Err(Problem::Unread("BETWEEN without AND".into()));
             }
             let high = self.concatenated()?;
-            let low = compare(Comparison::GreaterOrEqual, one.clone(), low)?;
-            let high = compare(Comparison::LessOrEqual, one, high)?;
+            let low = self.compare(Comparison::GreaterOrEqual, one.clone(), low)?;
+            let high = self.compare(Comparison::LessOrEqual, one, high)?;
             Node::All(vec![low.node, high.node])
         } else {
             self.at = start;
@@ -195,6 +196,30 @@ impl Parser<'_> {
             found
         };
         Ok(typed(found, BOOLEAN))
+    }
+
+    /// A literal beside an enum is one of its labels.
+    fn compare(&self, comparison: Comparison, one: Typed, other: Typed) -> Parsed {
+        let kind = one.kind;
+        let (one, other) = (self.label(one, other.kind)?, self.label(other, kind)?);
+        compare(comparison, one, other)
+    }
+
+    fn label(&self, part: Typed, beside: Kind) -> Parsed {
+        let (true, Kind::Counted(Counted::Enum { .. })) = (part.is_unknown, beside) else {
+            return Ok(part);
+        };
+        let Node::Literal(Value::Text(text)) = &part.node else {
+            return Ok(typed(part.node, beside)); // NULL
+        };
+        let text = String::from_utf8_lossy(&text.to_bytes()).into_owned();
+        let has = |column: &&ColumnDefinition| Kind::of(&column.column_type) == Some(beside);
+        let column = self.columns.iter().find(has);
+        let labels = column.map_or(&[][..], |column| &column.labels);
+        let number = labels.iter().position(|label| *label == text);
+        let number = number.ok_or_else(|| Problem::Wrong(format!("no label '{text}'")))?;
+        let number = i64::try_from(number).expect("few labels");
+        Ok(typed(Node::Literal(Value::Integer(number)), beside))
     }
 
     fn concatenated(&mut self) -> Parsed {

@@ -88,6 +88,7 @@ impl Expression {
                 null_millionths: u32::try_from(millionths(statement.null_frac))
                     .expect("at most a million"),
                 is_ordered: false,
+                labels: None,
             },
             kind,
             type_name: column_type.name().to_owned(),

@@ -1,6 +1,6 @@
 //! The head of a queue as a profile names it: which index, which rows.
 
-use crate::executor::{ColumnDefinition, Head};
+use crate::executor::Head;
 use crate::expression::Expression;
 use crate::profile::{Distribution, IndexSpec, Method, OperationSpec, ProfileError, TableSpec};
 
@@ -26,7 +26,10 @@ pub(crate) fn head_of(
         });
     };
     let index = &table.indexes[position];
-    let columns = columns_of(table)?;
+    let columns = table.columns_of_expressions();
+    let columns = columns.map_err(|error| ProfileError::NotAProfile {
+        reason: format!("{}: {error}", table.name),
+    })?;
     let parse = |text: &String| {
         Expression::parse(text, &columns).map_err(|error| ProfileError::Unplayable {
             field: format!("the head of {name}"),
@@ -84,15 +87,4 @@ fn bound_of(
         }
         _ => Ok(None),
     }
-}
-
-fn columns_of(table: &TableSpec) -> Result<Vec<ColumnDefinition>, ProfileError> {
-    let columns = table
-        .columns
-        .iter()
-        .map(|column| ColumnDefinition::new(column.name.as_str(), &column.type_name));
-    let columns: Result<Vec<_>, _> = columns.collect();
-    columns.map_err(|error| ProfileError::NotAProfile {
-        reason: format!("{}: {error}", table.name),
-    })
 }

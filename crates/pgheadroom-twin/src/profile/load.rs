@@ -5,6 +5,8 @@
 //! Source: `load.py` of the Python side, which does so on a server. Left out: ANALYZE, which
 //! changes nothing that the twin keeps but the sessions' target blocks, forgotten anyway.
 
+use std::sync::Arc;
+
 use pgheadroom_layout::btree::BtreeFillfactor;
 use pgheadroom_layout::page::BLCKSZ;
 use pgheadroom_layout::{ColumnType, HeapFillfactor, LayoutError, PgVersion};
@@ -15,6 +17,7 @@ use crate::executor::{
 };
 use crate::expression::{Expression, ExpressionError, Statement};
 use crate::pgbench::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, TELLERS_PER_SCALE};
+use crate::profile::enums::{Enums, enums};
 use crate::profile::estimate::build_bytes;
 use crate::profile::foreign_key::foreign_keys;
 use crate::profile::settings::{bytes_of, parameters};
@@ -24,7 +27,7 @@ use crate::profile::{
 };
 use crate::reserve;
 use crate::row::kind::Kind;
-use crate::row::{LoadRule, Numbers};
+use crate::row::{Labels, LoadRule, Numbers};
 use crate::value::{Text, Value};
 use crate::wal::WalSettings;
 
@@ -109,8 +112,9 @@ pub fn load_tables(
     monitor: &Monitor,
 ) -> Result<Vec<LoadedTable>, ProfileError> {
     let mut loaded = Vec::new();
+    let enums = enums(tables);
     for (number, spec) in tables.iter().enumerate() {
-        loaded.push(load_table(db, number, spec, monitor)?);
+        loaded.push(load_table(db, number, spec, &enums, monitor)?);
     }
     let keys = foreign_keys(tables)?;
     for foreign_key in keys {
@@ -128,6 +132,7 @@ fn load_table(
     db: &mut Database,
     number: usize,
     spec: &TableSpec,
+    enums: &Enums<'_>,
     monitor: &Monitor,
 ) -> Result<LoadedTable, ProfileError> {
     let path = format!("table[{number}]");
@@ -138,10 +143,13 @@ fn load_table(
     let mut columns = Vec::new();
     let mut rules = Vec::new();
     for column in &spec.columns {
-        columns.push(
-            ColumnDefinition::new(column.name.as_str(), &column.type_name).map_err(bad_type)?,
-        );
-        rules.push(rule(column));
+        let of_enum = enums.iter().find(|(labels, _)| *labels == column.labels);
+        let definition = match of_enum {
+            Some((labels, oid)) => ColumnDefinition::of_enum(&column.name, labels, *oid),
+            None => ColumnDefinition::new(&column.name, &column.type_name),
+        };
+        columns.push(definition.map_err(bad_type)?);
+        rules.push(rule(column, spec.rows));
     }
     let column_types: Vec<ColumnType> = columns
         .iter()
@@ -269,7 +277,12 @@ fn have_for_index(rows: i64, columns: usize) -> Result<(), ProfileError> {
         .map_err(|_| ProfileError::OutOfMemory { needed_bytes: None })
 }
 
-fn rule(column: &ColumnSpec) -> LoadRule {
+fn rule(column: &ColumnSpec, rows: i64) -> LoadRule {
+    let new = column.values.new.as_deref();
+    let new = new
+        .and_then(|label| column.label(label))
+        .map(|label| (rows, label));
+    let has_labels = new.is_some() || !column.values.shares.is_empty();
     let bytes = |bytes: i64| u32::try_from(bytes).unwrap_or(0);
     let millionths = (column.null_frac * 1e6).round_ties_even();
     LoadRule {
@@ -289,6 +302,7 @@ fn rule(column: &ColumnSpec) -> LoadRule {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // 0 to a million
         null_millionths: millionths as u32,
         is_ordered: column.values.ordered,
+        labels: has_labels.then(|| Arc::new(Labels::new(&column.values.shares, new))),
     }
 }
 
@@ -388,9 +402,7 @@ fn evaluated(
 
 /// Expressions of a table's indexes of whose values is known what is stated, or assumed.
 pub(crate) fn stated_expressions(table: &TableSpec) -> Vec<String> {
-    let columns = table.columns.iter();
-    let columns = columns.map(|column| ColumnDefinition::new(&column.name, &column.type_name));
-    let Ok(columns) = columns.collect::<Result<Vec<_>, _>>() else {
+    let Ok(columns) = table.columns_of_expressions() else {
         return Vec::new();
     };
     let stated = table.indexes.iter().flat_map(|index| &index.stated);

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use pgheadroom_layout::LayoutError;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 
+use crate::executor::ColumnDefinition;
 use crate::profile::ProfileError;
 use crate::profile::index_spec::IndexSpec;
 use crate::profile::server_spec::{Ignored, ServerSpec};
@@ -145,6 +147,18 @@ impl TableSpec {
         place.or((!index.columns.is_empty()).then_some(0))
     }
 
+    /// Its columns, for expressions over them.
+    ///
+    /// # Errors
+    /// [`LayoutError`] of a type that is none.
+    pub fn columns_of_expressions(&self) -> Result<Vec<ColumnDefinition>, LayoutError> {
+        let columns = self.columns.iter();
+        let columns: Vec<(&str, &str, &[String])> = columns
+            .map(|column| (&*column.name, &*column.type_name, &*column.labels))
+            .collect();
+        ColumnDefinition::of_expressions(&columns)
+    }
+
     /// The position of the column of this name.
     #[must_use]
     pub fn column(&self, name: &str) -> Option<usize> {
@@ -187,10 +201,22 @@ pub struct ColumnSpec {
     pub width: Option<WidthSpec>,
     /// Share of NULLs.
     pub null_frac: f64,
+    /// Of an enum, in their order.
+    #[serde(default)]
+    pub labels: Vec<String>,
+}
+
+impl ColumnSpec {
+    /// The number of an enum's label, from 0.
+    #[must_use]
+    pub fn label(&self, label: &str) -> Option<i64> {
+        let place = self.labels.iter().position(|known| known == label)?;
+        i64::try_from(place).ok()
+    }
 }
 
 /// How values are made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ValuesSpec {
     /// Which way.
@@ -203,6 +229,12 @@ pub struct ValuesSpec {
     /// Whether uuids and strings are in the order of their numbers.
     #[serde(default)]
     pub ordered: bool,
+    /// Of an enum: the share of each label.
+    #[serde(default)]
+    pub shares: Vec<f64>,
+    /// Of an enum: the label of rows that a run inserts, if not one of the hash.
+    #[serde(default)]
+    pub new: Option<String>,
 }
 
 /// Which key of a parent an insert takes.
@@ -312,13 +344,16 @@ pub enum KindName {
 }
 
 /// What an update does to a column.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeSpec {
     /// Share of the statements that change it; all assign it.
     pub changed_frac: f64,
     /// Growth of a string.
     pub grows_bytes: Option<GrowsSpec>,
+    /// The label that an enum gets, if not the next.
+    #[serde(default)]
+    pub to: Option<String>,
 }
 
 /// Growth of a string, uniform between the two.

@@ -21,6 +21,8 @@ pub enum Change<'a> {
         /// The last of the keys, which begin with 1.
         last: i64,
     },
+    /// The label of this number, for an enum; NULL too.
+    Label(i64),
     /// A number is added to an integer.
     Add(i64),
     /// Any value, out of the old row.
@@ -33,6 +35,7 @@ impl std::fmt::Debug for Change<'_> {
             Self::Same => formatter.write_str("Same"),
             Self::Next { grows_bytes } => write!(formatter, "Next({grows_bytes})"),
             Self::NextKey { last } => write!(formatter, "NextKey({last})"),
+            Self::Label(number) => write!(formatter, "Label({number})"),
             Self::Add(addend) => write!(formatter, "Add({addend})"),
             Self::Computed(_) => formatter.write_str("Computed"),
         }
@@ -86,6 +89,7 @@ impl RowType {
             let changed_slot = match &assigned.change {
                 Change::Same => continue,
                 Change::Next { grows_bytes } => self.next(column, slot, *grows_bytes, texts)?,
+                Change::Label(number) => *number,
                 Change::NextKey { .. } | Change::Add(_) if slot == NULL_SLOT => continue,
                 Change::NextKey { last } => self.add(column, slot % last, 1)?,
                 Change::Add(addend) => {
@@ -135,6 +139,7 @@ impl RowType {
         }
         match change {
             Change::Same => Some(slot),
+            Change::Label(number) => Some(*number),
             _ if slot == NULL_SLOT => Some(slot),
             Change::Add(addend) => self.add(column, slot, *addend).ok(),
             Change::Next { .. } => self.next(column, slot, 0, texts).ok(),

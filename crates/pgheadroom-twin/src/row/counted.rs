@@ -14,6 +14,7 @@
 //! point      (N, 0)                               two float8                    N + 1
 //! bit, varbit N modulo 2^bits                     their number, then the bits   N + 1
 //! int4range  [N, N + 1), likewise int8range       type, both ends, flags        N + 1
+//! enum       the label number N modulo all       its OID in pg_enum (int4)     the next label
 //! daterange  2000-01-01 and N days, a day long    the same                      a day later
 //! tsrange    2000-01-01 and N s, a second long    the same; and tstzrange       a us later
 //! ```
@@ -40,6 +41,15 @@ pub(crate) enum Counted {
     /// `bit(n)`, and `varbit(n)` with all its bits.
     Bits {
         bits: u8,
+    },
+    /// A label's number, from 0.
+    Enum {
+        labels: u16,
+        /// The first label's OID; each other one's is two more than that before it, for CREATE
+        /// TYPE takes even ones in their order.
+        ///
+        /// Source: `EnumValuesCreate`, src/backend/catalog/pg_enum.c (REL_18_STABLE).
+        first_oid: u32,
     },
 }
 
@@ -115,6 +125,13 @@ impl Counted {
                 }
                 Self::Bits { bits }
             }
+            "enum" => {
+                let (labels, first_oid) = modifier?.split_once(',')?;
+                Self::Enum {
+                    labels: labels.parse().ok().filter(|&labels| labels > 0)?,
+                    first_oid: first_oid.parse().ok()?,
+                }
+            }
             _ => return None,
         })
     }
@@ -140,6 +157,7 @@ impl Counted {
                 end.map(|_| number)
             }
             Self::Bits { bits } => Some(number.rem_euclid(1 << bits)),
+            Self::Enum { labels, .. } => Some(number.rem_euclid(i64::from(labels))),
         }
     }
 
@@ -156,6 +174,7 @@ impl Counted {
             Self::Range(Range::Timestamp | Range::TimestampTz) => slot.checked_add(1),
             Self::Range(_) => self.of_number(slot.checked_add(1)?),
             Self::Bits { bits } => Some((slot + 1) % (1 << bits)),
+            Self::Enum { labels, .. } => Some((slot + 1) % i64::from(labels)),
         }
     }
 
@@ -165,7 +184,7 @@ impl Counted {
             Self::Time | Self::Money => (8, Some(8)),
             Self::TimeTz => (8, Some(12)),
             Self::Interval | Self::Point => (8, Some(16)),
-            Self::Oid => (4, Some(4)),
+            Self::Oid | Self::Enum { .. } => (4, Some(4)),
             Self::Letter => (1, Some(1)),
             Self::MacAddr => (4, Some(6)),
             Self::MacAddr8 => (4, Some(8)),
@@ -197,6 +216,7 @@ impl Counted {
                 bytes
             }
             Self::MacAddr8 => slot.to_be_bytes(),
+            Self::Enum { first_oid, .. } => (i64::from(first_oid) + 2 * slot).to_le_bytes(),
             _ => slot.to_le_bytes(),
         }
     }
@@ -262,6 +282,8 @@ mod tests {
     #[test]
     fn images() {
         assert_eq!(bytes(Counted::Oid, 258, 4), [2, 1, 0, 0]);
+        let status = Counted::of("enum", Some("3,16386")).unwrap();
+        assert_eq!(bytes(status, 4, 4), [4, 64, 0, 0]);
         assert_eq!(bytes(Counted::MacAddr, 258, 6), [0, 0, 0, 0, 1, 2]);
         assert_eq!(bytes(Counted::Inet, 258, 0), [2, 32, 10, 0, 1, 2]);
         assert_eq!(
@@ -282,6 +304,8 @@ mod tests {
         assert_eq!(Counted::Letter.next(i64::from(b'z')), Some(i64::from(b'a')));
         assert_eq!(Counted::Time.next(DAY_MICROSECONDS - 1), Some(0));
         assert_eq!(Counted::Oid.of_number(1 << 32), None);
+        let status = Counted::of("enum", Some("3,16386")).unwrap();
+        assert_eq!((status.next(1), status.next(2)), (Some(2), Some(0)));
         assert_eq!(Counted::of("bit", Some("63")), None);
     }
 }

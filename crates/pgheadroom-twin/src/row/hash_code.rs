@@ -29,6 +29,10 @@ pub(crate) fn hash_of_number(kind: Kind, slot: i64) -> u32 {
         Kind::Date | Kind::Boolean | Kind::Counted(Counted::Oid | Counted::Letter) => {
             hash_of_integer(slot, 4)
         }
+        // Source: `hashenum`.
+        Kind::Counted(Counted::Enum { first_oid, .. }) => {
+            hash_of_integer(i64::from(first_oid) + 2 * slot, 4)
+        }
         Kind::Numeric { .. } => hash_of_numeric(slot),
         Kind::Counted(Counted::TimeTz) => hash_int8(slot) ^ hash_uint32(0),
         Kind::Counted(Counted::Range(range)) => {

@@ -6,6 +6,7 @@
 //! ```text
 //! value    hash mod ndistinct (random), the row (serial), 0 (constant), 1 + hash mod the rows of
 //!          the table referred to (parent)
+//! label    the first whose share, with those before it, is above hash mod 999,983
 //! width    min + hash mod (max - min + 1)
 //! NULL     hash mod 1,000,000 < null_millionths
 //! string   md5('VALUE:0') || md5('VALUE:1') || ..., cut to the width
@@ -15,6 +16,7 @@
 //! ```
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use pgheadroom_layout::ColumnType;
 
@@ -76,8 +78,52 @@ fn wrong_type(type_name: &str) -> ValueError {
     }
 }
 
+/// A prime beside the million of NULLs, so that the two say nothing of each other.
+const SHARES: i64 = 999_983;
+
+/// How often each label of an enum stands, and which one new rows have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Labels {
+    /// For each label but the last: up to which of [`SHARES`] equal parts it stands, with those
+    /// before it; none where all stand alike.
+    ends: Vec<i64>,
+    /// Rows that are loaded, and the label of those behind them where they have one of their own.
+    new: Option<(i64, i64)>,
+}
+
+impl Labels {
+    /// Of the shares of the labels, if they are said, and the label of rows from number `rows` on.
+    #[must_use]
+    pub fn new(shares: &[f64], new: Option<(i64, i64)>) -> Self {
+        let mut sum = 0.0;
+        let ends = shares.iter().map(|share| {
+            sum += share;
+            #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // 0 to SHARES
+            let end = (sum * SHARES as f64).round_ties_even() as i64;
+            end
+        });
+        let mut ends: Vec<i64> = ends.collect();
+        ends.pop();
+        Self { ends, new }
+    }
+
+    /// The number of a row's label; `None` where the rule of other columns says it.
+    fn number(&self, row: i64, hash: i64) -> Option<i64> {
+        if let Some((rows, label)) = self.new
+            && row > rows
+        {
+            return Some(label);
+        }
+        let part = hash.rem_euclid(SHARES);
+        let before = |end: &&i64| **end <= part;
+        let number = self.ends.iter().filter(before).count();
+        let number = i64::try_from(number).expect("few labels");
+        (!self.ends.is_empty()).then_some(number)
+    }
+}
+
 /// How the values of a column are made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadRule {
     /// The numbers that the values stand for.
     pub numbers: Numbers,
@@ -87,6 +133,8 @@ pub struct LoadRule {
     pub null_millionths: u32,
     /// Whether uuids and strings are in the order of their numbers, not hashes of them.
     pub is_ordered: bool,
+    /// Of an enum, where it is said.
+    pub labels: Option<Arc<Labels>>,
 }
 
 impl LoadRule {
@@ -116,7 +164,10 @@ impl LoadRule {
         if hash.rem_euclid(1_000_000) < i64::from(self.null_millionths) {
             return Ok(Value::Null);
         }
-        self.value_of_number((kind, type_name), self.numbers.number(row, hash), hash)
+        let of_label = self.labels.as_ref();
+        let number = of_label.and_then(|labels| labels.number(row, hash));
+        let number = number.unwrap_or_else(|| self.numbers.number(row, hash));
+        self.value_of_number((kind, type_name), number, hash)
     }
 
     /// What a new row has that refers to the row with this key, of a type without a width.
@@ -204,7 +255,7 @@ impl LoadRule {
 mod tests {
     use super::*;
 
-    fn value(rule: LoadRule, type_name: &str, row: i64) -> Result<Value, ValueError> {
+    fn value(rule: &LoadRule, type_name: &str, row: i64) -> Result<Value, ValueError> {
         rule.value(&ColumnType::parse(type_name).unwrap(), row, 2)
     }
 
@@ -216,19 +267,42 @@ mod tests {
             width_bytes: None,
             null_millionths: 0,
             is_ordered: false,
+            labels: None,
         };
-        assert_eq!(value(serial, "int2", 32_767), Ok(Value::Integer(32_767)));
-        assert!(value(serial, "int2", 32_768).is_err());
-        assert_eq!(value(serial, "numeric(4,2)", 99), Ok(Value::Integer(99)));
-        assert!(value(serial, "numeric(4,2)", 100).is_err());
-        assert_eq!(value(serial, "bool", 7), Ok(Value::Integer(1)));
-        assert_eq!(
-            value(serial, "timestamptz", 7),
-            Ok(Value::Integer(7_000_000))
-        );
-        assert_eq!(
-            value(serial, "bpchar(3)", 27),
-            Ok(Value::Text(Text::new("b  ")))
-        );
+        let value = |type_name, row| value(&serial, type_name, row);
+        assert_eq!(value("int2", 32_767), Ok(Value::Integer(32_767)));
+        assert!(value("int2", 32_768).is_err());
+        assert_eq!(value("numeric(4,2)", 99), Ok(Value::Integer(99)));
+        assert!(value("numeric(4,2)", 100).is_err());
+        assert_eq!(value("bool", 7), Ok(Value::Integer(1)));
+        assert_eq!(value("timestamptz", 7), Ok(Value::Integer(7_000_000)));
+        assert_eq!(value("bpchar(3)", 27), Ok(Value::Text(Text::new("b  "))));
+    }
+
+    /// A label stands as often as its share says, NULLs aside, and new rows may have their own.
+    #[test]
+    fn shares() {
+        let labels = Labels::new(&[0.25, 0.0, 0.75], Some((4000, 1)));
+        let rule = LoadRule {
+            numbers: Numbers::Random { ndistinct: 3 },
+            width_bytes: None,
+            null_millionths: 500_000,
+            is_ordered: false,
+            labels: Some(Arc::new(labels)),
+        };
+        let mut found = [0; 4];
+        for row in 1..=4000 {
+            match value(&rule, "enum(3,16386)", row).unwrap() {
+                Value::Integer(label) => found[usize::try_from(label).unwrap()] += 1,
+                _ => found[3] += 1,
+            }
+        }
+        assert!((450..550).contains(&found[0]), "{found:?}");
+        assert!((1400..1600).contains(&found[2]), "{found:?}");
+        assert_eq!(found[1], 0);
+        let new: Vec<_> = (4001..4021)
+            .map(|row| value(&rule, "enum(3,16386)", row))
+            .collect();
+        assert!(new.contains(&Ok(Value::Integer(1))) && !new.contains(&Ok(Value::Integer(0))));
     }
 }

@@ -54,11 +54,11 @@ impl RowMaker {
         );
         assert!(rules.len() <= MAX_HEAP_ATTRIBUTE_NUMBER);
         let columns = (1..).zip(rules).zip(&row_type.columns);
-        let columns = columns.map(|((number, &rule), layout)| {
+        let columns = columns.map(|((number, rule), layout)| {
             let is_integer = matches!(layout.kind, Kind::Integer { .. } | Kind::Numeric { .. });
             let is_number = is_integer && rule.null_millionths == 0;
             Column {
-                rule,
+                rule: rule.clone(),
                 number,
                 making: if is_number {
                     Making::Number

@@ -21,7 +21,7 @@ mod texts;
 pub(crate) use bytes::Measured;
 pub use change::{Assignment, Assignments, Change};
 pub use hash::hashint8extended;
-pub use load_rule::{LoadRule, Numbers};
+pub use load_rule::{Labels, LoadRule, Numbers};
 pub(crate) use maker::RowMaker;
 pub(crate) use numeric::payload_bytes as numeric_payload_bytes;
 
@@ -43,6 +43,8 @@ pub struct ColumnDefinition {
     pub name: String,
     /// Its type.
     pub column_type: ColumnType,
+    /// Of an enum, in their order.
+    pub labels: Vec<String>,
 }
 
 impl ColumnDefinition {
@@ -54,7 +56,36 @@ impl ColumnDefinition {
         Ok(Self {
             name: name.to_owned(),
             column_type: ColumnType::parse(type_name)?,
+            labels: Vec::new(),
         })
+    }
+
+    /// Columns by name, type and labels (of enums), for expressions over them: which enums are of
+    /// one type matters there, their OIDs do not.
+    ///
+    /// # Errors
+    /// As [`ColumnDefinition::new`].
+    pub fn of_expressions(columns: &[(&str, &str, &[String])]) -> Result<Vec<Self>, LayoutError> {
+        let made = columns.iter().map(|&(name, type_name, labels)| {
+            if labels.is_empty() {
+                return Self::new(name, type_name);
+            }
+            let alike = columns.iter().position(|&(.., known)| known == labels);
+            let number = alike.and_then(|place| u32::try_from(place).ok());
+            Self::of_enum(name, labels, number.unwrap_or_default())
+        });
+        made.collect()
+    }
+
+    /// A column of an enum whose first label has this OID.
+    ///
+    /// # Errors
+    /// As [`ColumnDefinition::new`].
+    pub fn of_enum(name: &str, labels: &[String], first_oid: u32) -> Result<Self, LayoutError> {
+        let type_name = format!("enum({},{first_oid})", labels.len());
+        let mut column = Self::new(name, &type_name)?;
+        column.labels = labels.to_vec();
+        Ok(column)
     }
 }
 

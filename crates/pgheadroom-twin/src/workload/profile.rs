@@ -12,8 +12,8 @@ use crate::pgbench::{Generators, Prng};
 use crate::profile::foreign_key::foreign_keys;
 use crate::profile::head::head_of;
 use crate::profile::{
-    ChangeSpec, Find, KindName, LoadedTable, OperationSpec, ParentPick, ProfileError, ProfileSpec,
-    RowsSpec, TableSpec,
+    ChangeSpec, ColumnSpec, Find, KindName, LoadedTable, OperationSpec, ParentPick, ProfileError,
+    ProfileSpec, RowsSpec, TableSpec,
 };
 use crate::row::{LoadRule, Numbers};
 use crate::value::{Value, ValueError};
@@ -31,12 +31,15 @@ struct Set {
     grows: Option<(i64, i64)>,
     /// A foreign key's: the last of the keys that it goes around in.
     last_key: Option<i64>,
+    /// The number of the label that an enum gets, if not the next.
+    label: Option<i64>,
 }
 
 impl Set {
-    fn of(column: usize, change: &ChangeSpec, rule: LoadRule) -> Self {
+    fn of((column, spec): (usize, &ColumnSpec), change: &ChangeSpec, rule: &LoadRule) -> Self {
         Self {
             column,
+            label: change.to.as_deref().and_then(|label| spec.label(label)),
             changed: millionths(change.changed_frac),
             grows: change.grows_bytes.map(|grows| (grows.min, grows.max)),
             last_key: match rule.numbers {
@@ -50,6 +53,7 @@ impl Set {
     #[inline]
     fn draw(&self, changed_frac_below_one: bool, client: &mut Prng) -> Assignment<'static> {
         let next = Change::Next { grows_bytes: 0 };
+        let next = self.label.map_or(next, Change::Label);
         let mut change = self.last_key.map_or(next, |last| Change::NextKey { last });
         if changed_frac_below_one || self.grows.is_some() {
             let drawn = draw(client);
@@ -129,7 +133,11 @@ impl ProfileOperation {
                 .column(name)
                 .ok_or_else(|| missing(&format!("the column {name}")))?;
             sets.push((
-                Set::of(column, change, loaded.rules[column]),
+                Set::of(
+                    (column, &table.columns[column]),
+                    change,
+                    &loaded.rules[column],
+                ),
                 change.changed_frac < 1.0,
             ));
         }
@@ -155,7 +163,7 @@ impl ProfileOperation {
             sets,
             values: columns
                 .map(|(rule, column_type)| ColumnRule {
-                    rule: *rule,
+                    rule: rule.clone(),
                     column_type: column_type.clone(),
                     newest_of: None,
                 })

@@ -15,6 +15,16 @@ SELECT a.attrelid::int8 AS oid, a.attnum, a.attname AS name,
        format_type(a.atttypid, a.atttypmod) AS declared, b.oid IS NOT NULL AS is_domain,
        a.attlen AS typlen, a.attalign::text AS typalign, a.attstorage::text AS storage,
        a.attnotnull AS not_null, a.attisdropped AS is_dropped, a.atthasmissing AS has_missing,
+       CASE WHEN t.typtype = 'e' THEN
+         (SELECT jsonb_agg(e.enumlabel ORDER BY e.enumsortorder)
+          FROM pg_enum e WHERE e.enumtypid = t.oid)
+       END AS labels,
+       CASE WHEN t.typtype = 'e' AND a.atthasdef THEN
+         (SELECT e.enumlabel
+          FROM pg_enum e JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+          WHERE e.enumtypid = t.oid
+            AND starts_with(pg_get_expr(d.adbin, d.adrelid), quote_literal(e.enumlabel) || '::'))
+       END AS label_default,
        a.attgenerated::text AS generated,
        CASE WHEN a.attgenerated <> '' THEN
          (SELECT jsonb_agg(DISTINCT d.refobjsubid)
