@@ -89,6 +89,18 @@ def _wrong(data: Json, programs: ServerPrograms) -> list[Any]:
     return [(figure.key, figure.predicted, figure.measured) for _, figure in proof.beyond]
 
 
+def _exact_where_there(data: Json, programs: ServerPrograms, extension: str) -> None:
+    # Debian has what belongs to /usr/lib/postgresql/18 in /usr/share/postgresql/18.
+    major, program = str(programs.version.major), programs.bin_dir
+    debian = program.parents[3] / "share" / "postgresql" / major
+    folders = (program.parent / "share", debian)
+    if any(next(folder.rglob(f"{extension}.control"), None) for folder in folders):
+        assert _wrong(data, programs) == []
+    else:
+        with pytest.raises(LabError, match=f"no extension {extension}"):
+            _wrong(data, programs)
+
+
 def test_every_type_in_a_row(programs: ServerPrograms) -> None:
     """Values lie in rows as the server puts them, and change as its operators change them."""
     columns = _columns(TYPES, MANY_VALUES)
@@ -126,6 +138,55 @@ def test_every_type_in_a_hash_index(programs: ServerPrograms) -> None:
     assert _wrong(_profile(columns, indexes, sets), programs) == []
 
 
+@pytest.mark.parametrize("fastupdate", [True, False], ids=["pending", "at once"])
+def test_every_type_in_a_gin(programs: ServerPrograms, fastupdate: bool) -> None:
+    """Keys are those that the operator class extracts, of one element and of several."""
+    types = [name for name in TYPES if has_operators(name, "gin")]
+    assert len(types) == 7
+    columns = _columns([*types, *types], FEW_VALUES)
+    for column in columns[len(types) :]:
+        column.pop("width", None)
+        column["elements"] = {"min": 1, "max": 9, "ndistinct": 50}
+    for column in columns:
+        if "elements" not in column:
+            column["width"] = WIDTHS.get(column["type"], {"min_bytes": 28, "max_bytes": 60})
+    names = [column["name"] for column in columns]
+    indexes = [
+        {"name": f"i{name}", "columns": [name], "method": "gin", "fastupdate": fastupdate}
+        | ({} if not fastupdate else {"gin_pending_list_limit": 64})
+        for name in names
+    ]
+    paths = [column["name"] for column in columns if column["type"] == "jsonb"]
+    indexes.append(
+        {"name": "several", "columns": [*paths, names[0]], "method": "gin", "where": "id > 50"}
+        | {"opclass": ["jsonb_path_ops", "jsonb_path_ops"]}
+    )
+    sets = {name: {"changed_frac": 0.1} for name in names}
+    maintenance = [
+        {"do": "vacuum", "table": "t", "after": 350},
+        {"do": "reindex", "table": "t", "after": 450},
+    ]
+    data = _profile(columns, indexes, sets, maintenance=maintenance)
+    assert _wrong(data, programs) == []
+
+
+@pytest.mark.contrib
+def test_operators_of_extensions_in_a_gin(programs: ServerPrograms) -> None:
+    """Trigrams of text, and the keys and values of hstore."""
+    columns = [
+        {"name": "a", "type": "text", "width": {"min_bytes": 0, "max_bytes": 40}},
+        {"name": "b", "type": "varchar(20)"},
+        {"name": "c", "type": "hstore", "width": {"min_bytes": 14, "max_bytes": 300}},
+    ]
+    indexes = [
+        {"name": "ia", "columns": ["a"], "method": "gin", "opclass": ["gin_trgm_ops"]},
+        {"name": "ib", "columns": ["b", "c"], "method": "gin", "opclass": ["gin_trgm_ops", ""]}
+        | {"fastupdate": False},
+    ]
+    sets = {name: {"changed_frac": 0.3} for name in "abc"}
+    _exact_where_there(_profile(columns, indexes, sets), programs, "hstore")
+
+
 @pytest.mark.contrib
 def test_types_of_extensions(programs: ServerPrograms) -> None:
     """citext, hstore and ltree in rows and indexes; a server without them says so."""
@@ -140,15 +201,7 @@ def test_types_of_extensions(programs: ServerPrograms) -> None:
         if has_operators(column["type"], "hash")
     ]
     data = _profile(columns, indexes, {name: {"changed_frac": 0.3} for name in names})
-    # Debian has what belongs to /usr/lib/postgresql/18 in /usr/share/postgresql/18.
-    major, program = str(programs.version.major), programs.bin_dir
-    debian = program.parents[3] / "share" / "postgresql" / major
-    folders = (program.parent / "share", debian)
-    if any(next(folder.rglob("citext.control"), None) for folder in folders):
-        assert _wrong(data, programs) == []
-    else:
-        with pytest.raises(LabError, match="no extension citext"):
-            _wrong(data, programs)
+    _exact_where_there(data, programs, "citext")
 
 
 @pytest.mark.pg(">= 18, < 19")

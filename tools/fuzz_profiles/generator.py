@@ -17,6 +17,7 @@ Section = dict[str, Any]
 
 _NUMBERS = ("int2", "int4", "int8", "float4", "float8", "numeric", "numeric(7,2)")
 _OTHERS = ("bool", "timestamp", "timestamptz", "bpchar(1)", "bpchar(20)", "bpchar(84)")
+_GIN = ("int4[]", "int8[]", "text[]", "tsvector", "jsonb")
 _STRINGS = ("text", "text", "varchar(500)")
 _NAMES = ("a", "b", "c", "d", "e", "f")
 _SHORT, _LONG, _OUT_OF_LINE = 120, 400, 3000
@@ -155,8 +156,41 @@ def _table(draw: Draw, name: str, before: Sequence[Section], clients: int) -> Se
     indexes += [_index(draw, f"{name}_{n}", columns) for n in range(draw.of((0, 0, 1, 1, 2, 3)))]
     if draw.rarely(20):  # a table without a key takes inserts only
         indexes = indexes[1:]
+    if draw.rarely(4):
+        indexes.append(_gin(draw, name, columns))
     table["indexes"] = indexes
     return table
+
+
+def _gin(draw: Draw, name: str, columns: list[Section]) -> Section:
+    """A GIN, over one column more or two, of one key a value or of several."""
+    index: Section = {"name": f"{name}_gin", "columns": [], "method": "gin"}
+    opclasses = []
+    for label in ("g", "h")[: draw.of((1, 1, 2))]:
+        column: Section = {"name": label, "type": draw.of(_GIN)}
+        if draw.rarely(3):
+            column["width"] = {"min_bytes": 30, "max_bytes": draw.of((30, 60, 300))}
+            column["values"] = {"kind": "random", "ndistinct": draw.of((1, 40, 1000))}
+        else:
+            least = draw.of((1, 1, 3, 20))
+            column["elements"] = {
+                "min": least,
+                "max": least + draw.of((0, 2, 20)),
+                "ndistinct": draw.of((1, 5, 200, 5000)),
+            }
+        if draw.rarely(3):
+            column["null_frac"] = 0.2
+        columns.append(column)
+        index["columns"].append(label)
+        is_path = column["type"] == "jsonb" and draw.rarely(2)
+        opclasses.append("jsonb_path_ops" if is_path else "")
+    if any(opclasses):
+        index["opclass"] = opclasses
+    if draw.rarely(2):
+        index["fastupdate"] = False
+    elif draw.rarely(2):
+        index["gin_pending_list_limit"] = draw.of((64, 64, 200))
+    return index
 
 
 def _live(draw: Draw, table: Section) -> None:

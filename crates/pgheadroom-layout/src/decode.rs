@@ -1,14 +1,14 @@
 //! Pages of relation files, byte by byte: headers, line pointers, tuples, maps.
 //!
 //! ```text
-//! 8192 bytes -> PageHeader + line pointers -> a page of heap, btree, hash or map
+//! 8192 bytes -> PageHeader + line pointers -> a page of heap, btree, gin, hash or map
 //! ```
 //!
 //! The bytes are foreign: nothing here panics or believes a length; what does not fit is a
 //! [`DecodeError`] with the page, the place on it, what was found and what was expected.
 //! Little-endian servers only, pages of 8192 bytes with layout version 4 (8.3 and later).
-//! Left out: values of columns, checksums (read, not verified), index types other than B-tree and
-//! hash.
+//! Left out: values of columns, checksums (read, not verified), index types other than B-tree,
+//! GIN and hash.
 //!
 //! Source: src/include/storage/bufpage.h, itemid.h, off.h (REL_15_STABLE to REL_18_STABLE).
 
@@ -16,6 +16,7 @@ use crate::align::MAXIMUM_ALIGNOF;
 use crate::page::{BLCKSZ, SIZE_OF_ITEM_ID, SIZE_OF_PAGE_HEADER};
 
 pub mod btree;
+pub mod gin;
 pub mod hash;
 pub mod heap;
 pub mod map;

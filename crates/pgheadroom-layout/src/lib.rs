@@ -14,6 +14,7 @@ pub mod compression;
 pub mod decode;
 pub mod error;
 pub mod flags;
+pub mod gin;
 pub mod hash_index;
 pub mod index_tuple;
 pub mod lsn;

@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use crate::decode::btree::{BtreePage as DecodedBtreePage, HeapTid, ItemKind, TreePage};
+use crate::decode::gin::{GinPage, Linked, Posting};
 use crate::decode::hash::HashPage;
 use crate::decode::heap::{HeapItem as DecodedItem, HeapPage as DecodedHeapPage};
 use crate::decode::map::{FsmPage, VisibilityBits};
@@ -296,6 +297,57 @@ pub fn hash_text(number: u32, page: &HashPage) -> String {
     );
     for (code, row) in &page.entries {
         let _ = writeln!(text, " {code:08x}{}", tid(*row));
+    }
+    text
+}
+
+/// The text of a GIN index's page.
+#[must_use]
+pub fn gin_text(number: u32, page: &GinPage) -> String {
+    let rows = |tids: &[HeapTid]| tids.iter().copied().map(tid).collect::<String>();
+    let (kind, next, items): (String, Option<u32>, Vec<String>) = match page {
+        GinPage::New => return format!("page {number} new\n"),
+        GinPage::Deleted => return format!("page {number} deleted\n"),
+        GinPage::Meta(meta) => return format!("page {number} {meta:?}\n"),
+        GinPage::EntryLeaf(Linked { next, items }) => {
+            let of = |posting: &Posting| match posting {
+                Posting::List(tids) => rows(tids),
+                Posting::Tree(root) => format!("tree {root}"),
+            };
+            let items = items.iter();
+            let items = items.map(|item| format!("len={} {}", item.bytes, of(&item.posting)));
+            ("entries".to_owned(), *next, items.collect())
+        }
+        GinPage::EntryInner(Linked { next, items }) => {
+            let items = items.iter();
+            let items = items.map(|(bytes, child)| format!("len={bytes} down {child}"));
+            ("inner".to_owned(), *next, items.collect())
+        }
+        GinPage::DataLeaf(Linked { next, items }, bound) => {
+            let items = items.iter();
+            let items = items.map(|list| format!("len={} {}", list.bytes, rows(&list.tids)));
+            (
+                format!("posting bound={}", tid(*bound)),
+                *next,
+                items.collect(),
+            )
+        }
+        GinPage::DataInner(Linked { next, items }, bound) => {
+            let items = items.iter();
+            let items = items.map(|(child, key)| format!("down {child} {}", tid(*key)));
+            let kind = format!("posting inner bound={}", tid(*bound));
+            (kind, *next, items.collect())
+        }
+        GinPage::List(Linked { next, items }, ends) => {
+            let items = items.iter();
+            let items = items.map(|(bytes, row)| format!("len={bytes} {}", tid(*row)));
+            (format!("pending rows={ends}"), *next, items.collect())
+        }
+    };
+    let next = next.map_or("-".to_owned(), |block| block.to_string());
+    let mut text = format!("page {number} {kind} next={next}\n");
+    for item in items {
+        let _ = writeln!(text, " {item}");
     }
     text
 }

@@ -200,6 +200,10 @@ pub struct Behaviour {
     /// Source: `_hash_freeovflpage`, src/backend/access/hash/hashovfl.c (REL_16_STABLE,
     /// REL_17_STABLE).
     pub hash_squeeze_names_write_page: bool,
+    /// Bytes before each piece of memory, which count where memory is limited.
+    ///
+    /// Source: `ALLOC_CHUNKHDRSZ`, src/backend/utils/mmgr/aset.c (REL_15_STABLE, REL_16_STABLE).
+    pub memory_chunk_header_bytes: u64,
     /// CREATE INDEX leaves the table's number of rows unknown while autovacuum is off.
     ///
     /// Source: `index_update_stats`, src/backend/catalog/index.c (REL_17_STABLE, REL_18_STABLE).
@@ -362,6 +366,7 @@ impl Behaviour {
             },
             summarizing_indexes_block_hot: major < 16,
             hash_squeeze_names_write_page: major < 17,
+            memory_chunk_header_bytes: if major < 16 { 16 } else { 8 },
             index_build_keeps_statistics: major >= 18,
             estimate_considers_fillfactor: major >= 17,
             counts_newpage_updates: major >= 16,

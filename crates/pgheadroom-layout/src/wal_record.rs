@@ -16,6 +16,7 @@ use crate::version::Behaviour;
 
 mod brin;
 mod btree;
+mod gin;
 mod hash;
 mod heap;
 #[cfg(test)]
@@ -26,6 +27,11 @@ pub use btree::{
     LeafDeletion, Split, btree_dedup, btree_delete, btree_first_root, btree_insert_leaf,
     btree_insert_post, btree_insert_upper, btree_mark_page_halfdead, btree_meta_cleanup,
     btree_new_root, btree_split, btree_unlink_page, btree_vacuum,
+};
+pub use gin::{
+    Inserted as GinInserted, gin_create_posting_tree, gin_delete_list_pages, gin_delete_page,
+    gin_insert, gin_insert_list_page, gin_split, gin_update_meta_page, gin_vacuum_data_leaf_page,
+    gin_vacuum_page,
 };
 pub use hash::{
     Squeezed, hash_add_ovfl_page, hash_delete, hash_init_bitmap_page, hash_init_meta_page,

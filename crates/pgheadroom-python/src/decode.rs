@@ -1,6 +1,7 @@
 //! `pgheadroom_layout::decode` and `places` for Python: pages of relation files.
 
 use pgheadroom_layout::decode::btree::{self, ItemKind};
+use pgheadroom_layout::decode::gin::GinPage;
 use pgheadroom_layout::decode::hash::HashPage;
 use pgheadroom_layout::decode::heap::{self, HeapItem};
 use pgheadroom_layout::decode::map::{FsmPage, decode_vm_page};
@@ -209,6 +210,11 @@ pub fn relation_places(
                 Ok(places::btree_text(number, &page))
             })
             .collect(),
+        "gin" => pages
+            .map(|(number, page)| {
+                GinPage::decode(number, page).map(|page| places::gin_text(number, &page))
+            })
+            .collect(),
         "hash" => pages
             .map(|(number, page)| {
                 HashPage::decode(number, page).map(|page| places::hash_text(number, &page))
@@ -225,7 +231,7 @@ pub fn relation_places(
             })
             .collect(),
         other => {
-            let message = format!("kind {other:?}: expected heap, btree, hash, fsm or vm");
+            let message = format!("kind {other:?}: expected heap, btree, gin, hash, fsm or vm");
             return Err(CoreError::input(message));
         }
     };

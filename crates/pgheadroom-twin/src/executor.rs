@@ -38,6 +38,7 @@ mod entries;
 mod estimate_size;
 mod fetch;
 mod foreign_key;
+mod gin;
 mod hash;
 mod head;
 mod index;
@@ -77,7 +78,9 @@ pub use copy::CopyRow;
 pub use cursor::CursorScan;
 pub use head::Head;
 pub(crate) use index_definition::PAGES_PER_RANGE;
-pub use index_definition::{IndexDefinition, IndexKey, IndexMethod, KeyOrder};
+pub use index_definition::{
+    GinOperators, GinOptions, GinSettings, IndexDefinition, IndexKey, IndexMethod, KeyOrder,
+};
 pub use load::Loading;
 pub(crate) use look::{LeafTarget, LookAhead};
 pub use maintenance::Maintenance;
@@ -167,6 +170,7 @@ pub struct Database {
     copies_online: rewrite_online::InProgress,
     compression: compression::Compression,
     freeze_ages: parameters::FreezeAges<u32>,
+    gin_settings: GinSettings,
 }
 
 impl Database {
@@ -186,6 +190,7 @@ impl Database {
             copies_online: rewrite_online::InProgress::default(),
             compression: compression::Compression::default(),
             freeze_ages: parameters::FreezeAges::DEFAULT,
+            gin_settings: GinSettings::default(),
         }
     }
 
@@ -221,12 +226,18 @@ impl Database {
     pub fn create_index(
         &mut self,
         table: TableId,
-        definition: IndexDefinition,
+        mut definition: IndexDefinition,
     ) -> Result<(), StatementError> {
+        definition.gin.server = self.gin_settings;
         self.wal.open_table(table.0);
         self.tables[table.0].build_index(self.behaviour, definition, &mut self.wal)?;
         self.forget_target_blocks();
         Ok(())
+    }
+
+    /// From now on a new GIN is worked on with these settings.
+    pub const fn set_gin_settings(&mut self, settings: GinSettings) {
+        self.gin_settings = settings;
     }
 
     /// All tables in the order of their creation.

@@ -182,6 +182,11 @@ impl Expression {
         }
     }
 
+    /// Whether its values are stated, not evaluated.
+    pub(crate) const fn is_stated(&self) -> bool {
+        matches!(self.node, Node::Stated(_))
+    }
+
     /// What its values are.
     pub(crate) const fn kind(&self) -> Kind {
         self.kind

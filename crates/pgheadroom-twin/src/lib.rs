@@ -16,6 +16,7 @@ pub mod counters;
 pub mod executor;
 pub mod expression;
 pub mod fsm;
+mod gin;
 mod hash_index;
 pub mod heap;
 pub mod hint;

@@ -28,8 +28,8 @@ pub type Places = BTreeMap<String, Vec<String>>;
 /// Forks are named `table:main`, `table:fsm`, `table:vm`, `index:main`, `index:fsm`.
 ///
 /// # Panics
-/// When the table has another number of B-trees and hash indexes than there are names, of which
-/// the hash indexes' come last.
+/// When the table has another number of B-trees, hash indexes and GINs than there are names, which
+/// come in this order.
 #[must_use]
 pub fn of_table(table: &Table, name: &str, indexes: &[&str]) -> Places {
     let mut places = Places::new();
@@ -39,6 +39,12 @@ pub fn of_table(table: &Table, name: &str, indexes: &[&str]) -> Places {
         indexes.len(),
         "indexes and their names"
     );
+    let gins = table.gin_texts();
+    let (indexes, names) = indexes.split_at(indexes.len() - gins.len());
+    for (name, (texts, fsm)) in names.iter().zip(gins) {
+        places.insert(format!("{name}:main"), texts);
+        add_map(&mut places, format!("{name}:fsm"), fsm_texts(fsm));
+    }
     let hashes = table.hash_texts();
     let (trees, names) = indexes.split_at(indexes.len() - hashes.len());
     for (name, texts) in names.iter().zip(hashes) {

@@ -194,7 +194,8 @@ impl Text {
     /// Whether both were made in the same way, and so are equal.
     pub(crate) fn is_same_making(&self, other: &Self) -> bool {
         use Content::{Hashes, Padded, Repeated};
-        self.len() == other.len()
+        // Some types pad what stands around the digits, so equal bytes do not mean equal digits.
+        self.digits_len() == other.digits_len()
             && self.wrap() == other.wrap()
             && match (&self.0, &other.0) {
                 (Hashes { number: one, .. }, Hashes { number: two, .. }) => one == two,
@@ -202,6 +203,17 @@ impl Text {
                 (Padded { letter: one, .. }, Padded { letter: two, .. }) => one == two,
                 _ => false,
             }
+    }
+
+    /// Bytes that it is made with, of a type around digits those of the digits.
+    const fn digits_len(&self) -> u32 {
+        match &self.0 {
+            Content::Hashes { length, .. }
+            | Content::Repeated { length, .. }
+            | Content::Padded { length, .. } => *length,
+            #[allow(clippy::cast_possible_truncation)] // a value has less than 1 GB
+            Content::Bytes(bytes) => bytes.len() as u32,
+        }
     }
 
     /// Bytes of the string.
@@ -322,6 +334,15 @@ mod tests {
         let digits = md5::hex(md5::digest(&both));
         assert_eq!(&changed.to_bytes()[32..64], &digits);
         assert_eq!(changed.len(), 70);
+    }
+
+    /// Arrays of strings whose lengths differ by less than the padding are no equal ones.
+    #[test]
+    fn padding_hides_no_digits() {
+        let [one, two] = [9, 10].map(|length| Text::wrapped_hashes(7, length, Wrap::Texts));
+        assert_eq!(one.len(), two.len());
+        assert!(!one.is_same_making(&two));
+        assert_ne!(one, two);
     }
 
     /// A bpchar is hashed without its blanks.

@@ -22,7 +22,7 @@ mod record_type;
 
 pub use compression::Doubt;
 pub(crate) use compression::Uncompressed;
-pub use record_type::{HashRecord, ModelRecord, RecordType};
+pub use record_type::{GinRecord, HashRecord, ModelRecord, RecordType};
 
 /// Records of a table by type: places of [`RecordType::place`].
 type Sums = [Totals; RecordType::PLACES];

@@ -182,8 +182,8 @@ impl Wrap {
 }
 
 /// Source: src/include/catalog/pg_type.dat.
-const TEXT_OID: u32 = 25;
-const VARCHAR_OID: u32 = 1043;
+pub(crate) const TEXT_OID: u32 = 25;
+pub(crate) const VARCHAR_OID: u32 = 1043;
 
 const fn nibble(digit: u8) -> u8 {
     match digit {

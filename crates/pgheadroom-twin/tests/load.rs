@@ -89,6 +89,7 @@ fn rules(case: &Case) -> Vec<LoadRule> {
         null_millionths,
         is_ordered: false,
         labels: None,
+        elements: None,
     });
     rules.collect()
 }

@@ -9,6 +9,7 @@ the profile; they are sent as one prepared statement each, so that no second sta
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom import quoting
@@ -17,7 +18,7 @@ from pgheadroom.play.page_kinds import fill_with_gaps
 from pgheadroom.play.type_values import enum_type, sql_type
 from pgheadroom.play.values import column_list, row_values
 from pgheadroom.profile import ForeignKey, IndexProfile, Profile, TableProfile
-from pgheadroom.profile.column_types import EXTENSIONS
+from pgheadroom.profile.column_types import EXTENSIONS, OPERATORS_OF
 
 if TYPE_CHECKING:
     import psycopg
@@ -66,9 +67,12 @@ def create_types(connection: psycopg.Connection[Any], profile: Profile) -> None:
 
 
 def extensions(profile: Profile) -> tuple[str, ...]:
-    """The extensions whose types the profile has."""
+    """The extensions whose types or operator classes the profile has."""
     types = (column.base_type for table in profile.tables for column in table.columns)
-    return tuple(dict.fromkeys(EXTENSIONS[name] for name in types if name in EXTENSIONS))
+    indexes = (index for table in profile.tables for index in table.indexes)
+    opclasses = (name for index in indexes for name in index.opclass)
+    named = itertools.chain(map(EXTENSIONS.get, types), map(OPERATORS_OF.get, opclasses))
+    return tuple(dict.fromkeys(name for name in named if name is not None))
 
 
 def _create_extension(connection: psycopg.Connection[Any], name: str) -> None:
@@ -77,7 +81,7 @@ def _create_extension(connection: psycopg.Connection[Any], name: str) -> None:
     ).fetchone()
     if row is None or not row[0]:
         raise LabError(
-            f"this server has no extension {name}, which a type of the profile is of: expected one "
+            f"this server has no extension {name}, which the profile needs: expected one "
             "with contrib modules (make servers has some)"
         )
     connection.execute(f"CREATE EXTENSION IF NOT EXISTS {quoting.identifier(name)}".encode())
@@ -125,6 +129,10 @@ def create_index(table: TableProfile, index: IndexProfile) -> str:
         options.append(f"fillfactor = {index.fillfactor}")
     if index.deduplicate_items is not None:
         options.append(f"deduplicate_items = {'on' if index.deduplicate_items else 'off'}")
+    if index.fastupdate is not None:
+        options.append(f"fastupdate = {'on' if index.fastupdate else 'off'}")
+    if index.gin_pending_list_limit is not None:
+        options.append(f"gin_pending_list_limit = {index.gin_pending_list_limit}")
     if options:
         sql += f" WITH ({', '.join(options)})"
     return sql if index.where is None else f"{sql} WHERE ({index.where})"

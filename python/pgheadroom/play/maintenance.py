@@ -22,6 +22,7 @@ from pgheadroom.play.plans import check_plans
 from pgheadroom.play.snapshots import RunProgress
 from pgheadroom.profile import Maintenance, Profile
 from pgheadroom.profile.maintaining import due_after, is_counted
+from pgheadroom.profile.unpriced import left_out_gins
 
 if TYPE_CHECKING:
     import psycopg
@@ -145,7 +146,9 @@ class Maintainer:
         assert self._session is not None, "it was opened before"
         for command in commands:
             self._session.execute(statement(command).encode())
-            found: Relations = read_relations(self._session, self.profile.table_names)
+            found: Relations = read_relations(
+                self._session, self.profile.table_names, left_out_gins(self.profile)
+            )
             self.table_of |= found.table_of
         # Clients plan anew, from what the catalogue has now.
         if self.profile.workload.builtin is None:

@@ -7,7 +7,7 @@ does not count is None, never 0.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,7 @@ heap AS (TABLE main UNION ALL TABLE toast),
 every AS (TABLE heap UNION ALL
           SELECT indexrelid FROM pg_index JOIN heap ON heap.oid = indrelid
           JOIN pg_class i ON i.oid = indexrelid JOIN pg_am ON pg_am.oid = i.relam
-          WHERE amname IN ('btree', 'hash', 'brin'))
+          WHERE amname IN ('btree', 'hash', 'gin', 'brin') AND i.relname <> ALL(%(left_out)s))
 SELECT coalesce(nullif(c.reltablespace, 0), d.dattablespace)::bigint,
        d.oid::bigint, pg_relation_filenode(c.oid)::bigint
 FROM every JOIN pg_class c USING (oid) JOIN pg_database d ON d.datname = current_database()
@@ -41,7 +41,8 @@ FROM every JOIN pg_class c USING (oid) JOIN pg_database d ON d.datname = current
 _SIZES = """
 SELECT pg_relation_size(c.oid, 'main') / 8192,
        coalesce(sum(pg_relation_size(i.indexrelid, 'main'))
-           FILTER (WHERE m.amname IN ('btree', 'hash')), 0)::bigint / 8192,
+           FILTER (WHERE m.amname IN ('btree', 'hash', 'gin') AND x.relname <> ALL(%(left_out)s)),
+           0)::bigint / 8192,
        coalesce(sum(pg_relation_size(i.indexrelid, 'main')) FILTER (WHERE m.amname = 'brin'), 0)
            ::bigint / 8192
 FROM pg_class c LEFT JOIN pg_index i ON i.indrelid = c.oid
@@ -50,11 +51,21 @@ WHERE c.oid = %(table)s::regclass GROUP BY c.oid
 """
 
 
-def read_relations(connection: psycopg.Connection[Any], names: tuple[str, ...]) -> Relations:
-    """Find the tables' heaps, TOAST relations and those of their indexes that are priced."""
+def read_relations(
+    connection: psycopg.Connection[Any], names: tuple[str, ...], left_out: Sequence[str] = ()
+) -> Relations:
+    """
+    Find the tables' heaps, TOAST relations and those of their indexes that are priced.
+
+    Args:
+        connection: Any session.
+        names: The tables.
+        left_out: Names of GINs that are not.
+    """
     table_of: dict[str, str] = {}
     for name in names:
-        for row in connection.execute(_RELATIONS, {"table": quoting.identifier(name)}):
+        given = {"table": quoting.identifier(name), "left_out": list(left_out)}
+        for row in connection.execute(_RELATIONS, given):
             table_of[f"{row[0]}/{row[1]}/{row[2]}"] = name
     return Relations(table_of)
 
@@ -94,12 +105,13 @@ def read_counters(
 
 
 def read_sizes(
-    connection: psycopg.Connection[Any], names: tuple[str, ...]
+    connection: psycopg.Connection[Any], names: tuple[str, ...], left_out: Sequence[str] = ()
 ) -> dict[str, tuple[int, int, int]]:
-    """Pages of each table's heap, its B-trees and its BRIN indexes: main forks."""
+    """Pages of each table's heap, its priced indexes and its BRIN indexes: main forks."""
     sizes = {}
     for name in names:
-        row = connection.execute(_SIZES, {"table": quoting.identifier(name)}).fetchone()
+        given = {"table": quoting.identifier(name), "left_out": list(left_out)}
+        row = connection.execute(_SIZES, given).fetchone()
         assert row is not None, f"{name} is a table"
         sizes[name] = (int(row[0]), int(row[1]), int(row[2]))
     return sizes

@@ -85,14 +85,15 @@ def _add(
         is_index = relkind == "i"
         if found == oid:
             toast = int(its_toast)
-        if method not in ("heap", "btree", "hash"):
+        if method not in ("heap", "btree", "hash", "gin"):
             continue
         path = cluster.relation_path(filepath)
         shown = name if prefix is None else f"{prefix}.index" if is_index else prefix
         forks.append(Fork(f"{shown}:main", method, int(key_columns), path))
         if method == "hash":
             continue
-        for fork in ("fsm", "vm"):
+        maps = ("fsm", "vm") if method != "gin" else ("fsm",)
+        for fork in maps:
             forks.append(Fork(f"{shown}:{fork}", fork, 0, path.with_name(f"{path.name}_{fork}")))
     return toast
 

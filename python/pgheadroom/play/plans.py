@@ -123,7 +123,14 @@ def _scans(connection: psycopg.Connection[Any], sql: str, count: int) -> list[st
 def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield plan
     for inner in plan.get("Plans", []):
-        yield from _nodes(inner)
+        # What only makes a value (of several elements) finds no rows.
+        if inner.get("Parent Relationship") != "SubPlan" or _reads(inner):
+            yield from _nodes(inner)
+
+
+def _reads(plan: dict[str, Any]) -> bool:
+    """Whether a plan reads a relation."""
+    return "Relation Name" in plan or any(_reads(inner) for inner in plan.get("Plans", []))
 
 
 _PGBENCH_KEYS = {"pgbench_accounts": "aid", "pgbench_tellers": "tid", "pgbench_branches": "bid"}

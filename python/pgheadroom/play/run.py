@@ -44,6 +44,7 @@ from pgheadroom.play.wal_source import WalSource
 from pgheadroom.play.without_row import turns_without_row
 from pgheadroom.play.workers import LEVEL, Hold, place_holds, read_holds
 from pgheadroom.profile import PgbenchBuiltin, Profile
+from pgheadroom.profile.unpriced import left_out_gins
 from pgheadroom.progress import Say
 from pgheadroom.servers import Host, find_client, find_programs, is_connection
 from pgheadroom.servers.pgbench import PgbenchReport, parse_report, read_logs
@@ -161,6 +162,7 @@ class _Play:
         self.say = say
         self.work = work
         self.names = profile.table_names
+        self.left_out = left_out_gins(profile)
         self.standing: Standing | None = None
         self.course: ClientsCourse = ()
         self.ended: Ended | None = None
@@ -176,7 +178,7 @@ class _Play:
             with self.cluster.connect(DATABASE) as connection:
                 reset_statistics(connection, self.names)
                 before = read_counters(connection, self.names)
-                relations = read_relations(connection, self.names)
+                relations = read_relations(connection, self.names, self.left_out)
             self._wait_for_clients(monitor)
             monitor.execute("CHECKPOINT")
             start = _position(monitor)
@@ -197,9 +199,9 @@ class _Play:
             holds = read_holds(self.cluster.log_path, log_start, began_at, DATABASE)
             with self.cluster.connect(DATABASE) as connection:
                 after = read_counters(connection, self.names)
-                sizes = read_sizes(connection, self.names)
+                sizes = read_sizes(connection, self.names, self.left_out)
                 # A rewritten table has new files.
-                later = read_relations(connection, self.names)
+                later = read_relations(connection, self.names, self.left_out)
                 forks = find_forks(connection, self.cluster, self.names) if with_places else ()
             # So that the WAL up to the end, and all pages, are in their files.
             monitor.execute("CHECKPOINT")

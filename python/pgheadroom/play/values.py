@@ -13,7 +13,7 @@ negative:
     string    md5('VALUE:0') || md5('VALUE:1') || ..., cut to the width
     ordered   VALUE in decimal behind zeros
     bpchar    the letter number VALUE mod 26, blank-padded
-    others    `type_values.py`
+    others    `type_values.py`, `elements.py`
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pgheadroom import quoting
-from pgheadroom.play import type_values
+from pgheadroom.play import elements, type_values
 from pgheadroom.profile import Change, ColumnProfile, Kind, TableProfile
 
 MILLION = 1_000_000
@@ -134,6 +134,8 @@ def _typed(column: ColumnProfile, number: str, hashed: str) -> str:
             return str(low - less)
         return f"CAST({low - less} + {_modulo(hashed, high - low + 1)} AS int4)"
 
+    if column.elements is not None:
+        return elements.made(column, column.elements, number, hashed)
     if column.kind is not Kind.STRING:
         return type_values.made(column, number, width, _digits)
     assert column.width is not None, "strings have a width"
@@ -182,6 +184,8 @@ def _changed(column: ColumnProfile, change: Change, old: str, growth: str) -> st
         return f"{old} + interval '1 microsecond'"
     if change.to is not None:
         return type_values.label(column, change.to)
+    if column.elements is not None:
+        return elements.changed(column, column.elements, old)
     if column.kind in (Kind.COUNTED, Kind.WRAPPED):
         return type_values.changed(column, old, growth if change.grows_max_bytes else None)
     # md5 of a bpchar is that of its text, which has no trailing blanks.

@@ -296,6 +296,9 @@ def obstacle(profile: Profile) -> str | None:
             f"{table.name} has foreign keys: how the locks that their checks take shrink with "
             "the tables was not compared with a server"
         )
+    gins = (index for table in profile.tables for index in table.indexes if index.method == "gin")
+    if (gin := next(gins, None)) is not None:
+        return f"{gin.name} is a GIN, whose keys do not become fewer with the rows"
     clients = workload.run.clients
     if any(table.rows == 0 for table in profile.tables):
         return "a table that begins empty has no rows to take a share of"

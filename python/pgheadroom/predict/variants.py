@@ -201,7 +201,16 @@ def _apply(table: TableProfile, index: IndexProfile, change: IndexChange) -> Ind
         if index.unique:
             raise change.refused(f"{index.name} is unique, which BRIN cannot be")
         _check_brin(table, index, change)
-        return replace(index, method="brin", include=(), fillfactor=None, deduplicate_items=None)
+        return replace(
+            index,
+            method="brin",
+            include=(),
+            opclass=(),
+            fillfactor=None,
+            deduplicate_items=None,
+            fastupdate=None,
+            gin_pending_list_limit=None,
+        )
     return _refilled(index, change)
 
 

@@ -148,6 +148,9 @@ KINDS: Mapping[str, Kind] = {name: form.kind for name, form in FORMS.items()}
 EXTENSIONS: Mapping[str, str] = {"citext": "citext", "hstore": "hstore", "ltree": "ltree"}
 """Which extension a server needs for a type."""
 
+OPERATORS_OF: Mapping[str, str] = {"gin_trgm_ops": "pg_trgm"}
+"""Which it needs for an operator class."""
+
 RANGES = frozenset({"int4range", "int8range", "daterange", "tsrange", "tstzrange"})
 _WITHOUT_HASH = frozenset({"bit", "varbit", "money", "json", "xml", "point", "tsvector", "ltree"})
 _SPGIST = frozenset({"text", "varchar", "inet", "cidr", "point", *RANGES})

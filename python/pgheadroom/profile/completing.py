@@ -12,6 +12,7 @@ from typing import Any
 from pgheadroom.forms import FieldError, expected_of, fail
 from pgheadroom.profile.change import GROWTH_BYTES_MAX, SETS_EXPECTED, Change
 from pgheadroom.profile.column_types import PATTERN_OPS, Kind, assumed_width, width_range
+from pgheadroom.profile.elements import completed_elements, payload_range
 from pgheadroom.profile.enums import check_labels, check_target
 from pgheadroom.profile.keys import check_ordered, named_columns
 from pgheadroom.profile.pages import completed_pages
@@ -44,13 +45,16 @@ _ORDERED = re.compile(
 )
 _OPCLASS = re.compile(r"[a-z_0-9]{0,63}")
 _BTREE_ONLY = ("unique", "fillfactor", "deduplicate_items", "nulls_not_distinct", "order")
+_ON_BY_ITSELF = ("deduplicate_items", "fastupdate")
+_NOT_FILLED = tuple(field for field in _BTREE_ONLY if field != "fillfactor")
+_GIN_ONLY = ("fastupdate", "gin_pending_list_limit")
 _NOT_OF: Mapping[str, tuple[str, ...]] = {
-    "btree": ("pages_per_range",),
-    "brin": (*_BTREE_ONLY, "include"),
-    "hash": (*(field for field in _BTREE_ONLY if field != "fillfactor"), "include"),
-    "gin": (*_BTREE_ONLY, "include"),
-    "gist": tuple(field for field in _BTREE_ONLY if field != "fillfactor"),
-    "spgist": tuple(field for field in _BTREE_ONLY if field != "fillfactor"),
+    "btree": ("pages_per_range", *_GIN_ONLY),
+    "brin": (*_BTREE_ONLY, "include", *_GIN_ONLY),
+    "hash": (*_NOT_FILLED, "include", "pages_per_range", *_GIN_ONLY),
+    "gin": (*_BTREE_ONLY, "include", "pages_per_range"),
+    "gist": (*_NOT_FILLED, "pages_per_range", *_GIN_ONLY),
+    "spgist": (*_NOT_FILLED, "pages_per_range", *_GIN_ONLY),
 }
 """Fields that an index of a method does not have."""
 _RELOPTION = re.compile(r"(toast\.)?[a-z_]{1,60}")
@@ -110,7 +114,8 @@ def _check_index(index: IndexProfile, raw: Raw, path: str, names: Sequence[str])
     if several > 32:
         fail(path, several, "at most 32 index columns")
     for field in _NOT_OF[index.method]:
-        if raw.get(field):
+        # What is off by itself is said by leaving it out, but for what is on by itself.
+        if raw.get(field) or (raw.get(field) is False and field in _ON_BY_ITSELF):
             method = {"brin": "BRIN", "btree": "a B-tree"}.get(index.method, index.method)
             fail(f"{path}.{field}", raw[field], f"nothing, which {method} does not have")
     if index.nulls_not_distinct and not index.unique:
@@ -187,11 +192,30 @@ def _completed_column(
     largest = {"serial": table.rows, "random": (values.ndistinct or 1) - 1}.get(values.kind, 0)
     if column.kind is Kind.INTEGER and largest > INTEGER_MAX[column.base_type]:
         fail(f"{path}.values", largest, f"values that fit {column.type}")
+    if column.elements is not None:
+        column = _with_elements(column, raw, path, table)
     width = _completed_width(column, raw, f"{path}.width")
     check_labels(replace(column, values=values), raw, path)
     completed = replace(column, values=values, width=width)
     check_ordered(completed, path)
     return completed
+
+
+def _with_elements(
+    column: ColumnProfile, raw: Raw, path: str, table: TableProfile
+) -> ColumnProfile:
+    assert column.elements is not None, "it has elements"
+    elements = completed_elements(column.elements, column.base_type, f"{path}.elements")
+    least, most = payload_range(elements, column.base_type)
+    width = Width(min_bytes=least, max_bytes=most)
+    if column.width not in (None, width):
+        fail(f"{path}.width", raw["width"], "none, for it follows from elements")
+    for n, index in enumerate(table.indexes):
+        if index.method != "gin" and column.name in (*index.columns, *index.include):
+            place = f"{path}.elements"
+            expected = f"none, for {index.method} {table.name}.indexes[{n}] orders whole values"
+            fail(place, column.name, expected)
+    return replace(column, elements=elements, width=width)
 
 
 def _values(
@@ -223,6 +247,8 @@ def _values(
 
 def _completed_width(column: ColumnProfile, raw: Raw, path: str) -> Width | None:
     width = column.width
+    if column.elements is not None:
+        return width
     if not column.form.width:
         if width is not None:
             fail(path, raw["width"], f"no width, which {column.type} has by itself")
@@ -331,7 +357,7 @@ def _check_change(change: Change, raw: Any, path: str, table: TableProfile) -> N
     if "grows_bytes" not in given:
         return
     place = f"{path}.{column.name}.grows_bytes"
-    if not column.form.grows or column.type_length is not None:
+    if not column.form.grows or column.type_length is not None or column.elements is not None:
         fail(place, given["grows_bytes"], f"nothing, for a {column.type} cannot grow without end")
     ends = ("min", change.grows_min_bytes), ("max", change.grows_max_bytes)
     _check_range(place, *ends, 0, GROWTH_BYTES_MAX)

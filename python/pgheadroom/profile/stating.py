@@ -17,6 +17,7 @@ from dataclasses import replace
 from pgheadroom import _core
 from pgheadroom.forms import FieldError, fail
 from pgheadroom.profile.column_types import FORMS, assumed_width, base_of
+from pgheadroom.profile.elements import completed_elements, payload_range
 from pgheadroom.profile.tables import (
     STRING_BYTES_MAX,
     ColumnProfile,
@@ -137,6 +138,15 @@ def _completed(
     if index.method == "btree" and not form.btree:
         fail(f"{path}.type", stated.type, "a type that a B-tree has operators for")
     width = stated.width
+    if stated.elements is not None:
+        base = base_of(stated.type)
+        elements = completed_elements(stated.elements, base, f"{path}.elements")
+        if index.method != "gin":
+            expected = f"none, for {index.method} orders whole values"
+            fail(f"{path}.elements", elements.max, expected)
+        least, most = payload_range(elements, base)
+        stated = replace(stated, elements=elements)
+        width = Width(min_bytes=least, max_bytes=most)
     if form.width and width is None:
         assumed = assumed_width(stated.type, STRING_BYTES_MAX)
         if assumed is None:

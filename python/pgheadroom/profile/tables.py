@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 
 from pgheadroom.forms import Expected, GapList, NameList, Stored, Text, between, in_file
 from pgheadroom.profile.column_types import FORMS, ColumnForm, Kind, base_of, length_of
+from pgheadroom.profile.elements import Elements
 from pgheadroom.profile.observed import ObservedTable
 from pgheadroom.profile.spelling import Label, Name, Words, type_name
 
@@ -71,7 +72,8 @@ class ColumnProfile:
     """
     A column; `type` is canonical (`int4`, `bpchar(84)`), `width` where that leaves it open.
 
-    An enum has `labels`, in their order.
+    An enum has `labels`, in their order; `elements` says what values of several elements are, and
+    `width` follows from it.
     """
 
     name: Name
@@ -82,6 +84,7 @@ class ColumnProfile:
     labels: Annotated[tuple[Label, ...], Expected("a list of labels", whole=True)] = field(
         default=(), metadata=in_file(unless_empty=True)
     )
+    elements: Elements | None = field(default=None, metadata=in_file(unless_none=True))
 
     @property
     def kind(self) -> Kind:
@@ -123,6 +126,7 @@ class Stated:
     changed_frac: Annotated[float, between(0, 1)] = 1.0
     columns: NameList = ()
     assumed: bool = False
+    elements: Elements | None = field(default=None, metadata=in_file(unless_none=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +150,10 @@ class IndexProfile:
     opclass: GapList = field(default=(), metadata=in_file(unless_empty=True))
     nulls_not_distinct: bool = field(default=False, metadata=in_file(unless_empty=True))
     pages_per_range: Annotated[int, between(1, 131_072)] | None = field(
+        default=None, metadata=in_file(unless_none=True)
+    )
+    fastupdate: bool | None = field(default=None, metadata=in_file(unless_none=True))
+    gin_pending_list_limit: Annotated[int, between(64, 2_147_483_647)] | None = field(
         default=None, metadata=in_file(unless_none=True)
     )
     stated: Annotated[tuple[Stated, ...], Expected("a list of expressions and their values")] = (

@@ -1,5 +1,5 @@
 """
-Indexes whose cost nobody prices: of other methods than B-tree, hash and BRIN; one wording for all.
+Indexes whose cost nobody prices: GiST, SP-GiST, GIN of unknown keys; one wording for all.
 
 In an observed profile they stand as B-trees over the same columns. Which updates they end HOT for
 is right so; their WAL and their sizes are another method's. In a profile that somebody wrote, and
@@ -9,14 +9,46 @@ pages and WAL are in no figure of the twin.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from pgheadroom.profile.column_types import base_of
+from pgheadroom.profile.model import Profile
 from pgheadroom.profile.tables import IndexProfile, TableProfile
 
 PRICED = ("btree", "brin", "hash")
-"""Access methods that the twin plays as what they are."""
+"""Access methods that the twin plays as what they are; GIN where it knows the keys."""
+
+_UNKNOWN_KEYS = "unknown"
+
+_GIN_OPERATORS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("int2[]", "int4[]", "int8[]", "text[]", "varchar[]"), ("", "array_ops")),
+    "tsvector": ("", "tsvector_ops"),
+    "jsonb": ("", "jsonb_ops", "jsonb_path_ops"),
+    "hstore": ("", "gin_hstore_ops"),
+    "text": ("gin_trgm_ops",),
+    "varchar": ("gin_trgm_ops",),
+}
+"""Operator classes of GIN whose keys the twin knows, by type; empty: the default."""
+
+
+def is_played(index: IndexProfile, table: TableProfile) -> bool:
+    """Whether the twin plays an index as what it is: `gin_operators` in profile/load.rs."""
+    if index.method != "gin":
+        return index.method in PRICED
+    elements = {stated.expression: stated.elements for stated in index.stated}
+    types = {stated.expression: stated.type for stated in index.stated}
+    # Of a stated value of one element nobody says how many it really has.
+    if any(text in elements and elements[text] is None for text in index.expressions):
+        return False
+    keys = [table.column(name).type for name in index.columns]
+    # What the twin evaluates itself are strings, if it is of a type that GIN has.
+    keys += [types.get(text, "text") for text in index.expressions]
+    named = [*index.opclass, *("" for _ in keys)]
+    return all(
+        name in _GIN_OPERATORS.get(base_of(key), ()) for key, name in zip(keys, named, strict=False)
+    )
 
 
 def unpriced_of(table: TableProfile) -> tuple[str, ...]:
@@ -45,15 +77,29 @@ def as_they_are(table: TableProfile) -> TableProfile:
     for index in table.indexes:
         name = index.name if index.name in methods else index.name.rpartition(".")[2]
         method: Any = methods.get(name, PRICED[0])
-        is_other = method not in PRICED and not index.is_key
-        made.append(replace(index, method=method) if is_other else index)
+        if method in PRICED or index.is_key:
+            made.append(index)
+            continue
+        # How many keys its rows have was not observed.
+        opclass = (_UNKNOWN_KEYS,) if method == "gin" else ()
+        made.append(replace(index, method=method, opclass=opclass))
     return replace(table, indexes=tuple(made))
 
 
 def left_out(table: TableProfile) -> tuple[str, ...]:
     """A table's own indexes that are played as what they are and not priced, `name (method)`."""
     return tuple(
-        f"{index.name} ({index.method})" for index in table.indexes if index.method not in PRICED
+        f"{index.name} ({index.method})" for index in table.indexes if not is_played(index, table)
+    )
+
+
+def left_out_gins(profile: Profile) -> tuple[str, ...]:
+    """GINs of a profile whose pages and WAL are in no figure, for their keys are not known."""
+    return tuple(
+        index.name
+        for table in profile.tables
+        for index in table.indexes
+        if index.method == "gin" and not is_played(index, table)
     )
 
 

@@ -236,6 +236,7 @@ impl Autovacuum {
             relallfrozen: all_frozen_pages(db, job.relation),
         };
         self.statistics.analyzed(job.place, found.dead_rows);
+        db.clean_pending_lists(job.relation.table);
         db.forget_target_blocks_of(job.relation);
         self.done.push(Maintained {
             is_vacuum: false,

@@ -3,6 +3,7 @@
 use pgheadroom_layout::BlockNumber;
 
 use crate::executor::{Database, TableId};
+use crate::gin::Surroundings;
 use crate::page::LinePointer;
 use crate::prune::TupleState;
 use crate::transaction::{Outcome, Transactions};
@@ -19,6 +20,20 @@ pub struct Analyzed {
 }
 
 impl Database {
+    /// The end of an ANALYZE of autovacuum: what waits to come to GINs does.
+    ///
+    /// Source: `do_analyze_rel`, src/backend/commands/analyze.c (REL_18_STABLE).
+    pub fn clean_pending_lists(&mut self, table: TableId) {
+        let procs = &self.procs;
+        let around = &mut Surroundings {
+            wal: &mut self.wal,
+            is_removable: &|xid| procs.is_removable(xid),
+        };
+        for gin in &mut self.tables[table.0].indexes.gins {
+            gin.index.clean_for_analyze(around);
+        }
+    }
+
     /// Reads a table as ANALYZE does, at most so many pages of it. Sessions have to forget where
     /// they inserted last when it ends.
     ///

@@ -5,6 +5,7 @@ use pgheadroom_layout::{Behaviour, BlockNumber};
 use crate::btree::{Built, Entries, Entry};
 use crate::executor::StatementError;
 use crate::executor::brin::Brin;
+use crate::executor::gin::Gin;
 use crate::executor::hash::Hash;
 use crate::executor::index::{Index, blocking_columns};
 use crate::executor::index_definition::{IndexDefinition, IndexMethod};
@@ -30,6 +31,7 @@ impl Table {
             }
             IndexMethod::Brin => self.build_brin(behaviour, definition, wal)?,
             IndexMethod::Hash => self.build_hash(behaviour, definition, false, wal)?,
+            IndexMethod::Gin => self.build_gin(behaviour, definition, wal)?,
             IndexMethod::Unpriced => self.note_unpriced(&definition),
         }
         self.note_built(rows_of(&self.heap).count() as u64);
@@ -196,6 +198,40 @@ impl Table {
         }
         hash.index.begin_logging();
         Ok(hash)
+    }
+
+    /// A GIN, filled with what is in the table after a load or a rewrite; nothing is logged.
+    pub(super) fn build_gin(
+        &mut self,
+        behaviour: Behaviour,
+        definition: IndexDefinition,
+        wal: &mut Wal,
+    ) -> Result<(), StatementError> {
+        for column in blocking_columns(&definition) {
+            self.indexes.blocks_hot[column] = true;
+        }
+        let gin = self.filled_gin(behaviour, definition, rows_of(&self.heap), wal)?;
+        self.indexes.btree_positions.push(None);
+        self.indexes.gins.push(gin);
+        self.learn_columns();
+        Ok(())
+    }
+
+    /// A GIN with the keys of these versions, in their order. Differs: an old version has the keys
+    /// of its row's newest values.
+    pub(super) fn filled_gin(
+        &self,
+        behaviour: Behaviour,
+        definition: IndexDefinition,
+        rows: impl Iterator<Item = (u32, Tid)>,
+        wal: &mut Wal,
+    ) -> Result<Gin, StatementError> {
+        let mut gin = Gin::new(behaviour, definition, &self.values.row_type, wal);
+        let keys = rows.map(|(row, tid)| Ok((gin.keys_of(self.row_view(row))?, tid)));
+        let keys: Vec<_> = keys.collect::<Result<_, StatementError>>()?;
+        gin.index.build(keys, wal);
+        gin.index.begin_logging();
+        Ok(gin)
     }
 
     pub(super) fn build_brin(

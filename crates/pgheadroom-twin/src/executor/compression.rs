@@ -25,11 +25,13 @@ use crate::page::Tid;
 use crate::transaction::Xid;
 use crate::wal::Uncompressed;
 
+mod gin_page;
 mod hash_page;
 mod heap_page;
 mod index_page;
 mod version;
 
+use gin_page::gin_page;
 use hash_page::hash_page;
 use heap_page::{chunk_page, heap_page};
 use index_page::index_page;
@@ -227,6 +229,14 @@ fn page_of(
     let mut hashes = table.indexes.hashes.iter();
     if let Some(hash) = hashes.find(|hash| hash.index.main() == fork) {
         return (block.0 < hash.index.page_count()).then(|| hash_page(&hash.index, block));
+    }
+    let mut gins = table.indexes.gins.iter();
+    if let Some(gin) = gins.find(|gin| gin.index.forks().contains(&fork)) {
+        let [main, _] = gin.index.forks();
+        if fork != main {
+            return gin.index.fsm().page_bytes(block).map(map_page);
+        }
+        return (block.0 < gin.index.page_count()).then(|| gin_page(&gin.index, block));
     }
     table.indexes.btrees.iter().find_map(|index| {
         if fork == index.fsm {

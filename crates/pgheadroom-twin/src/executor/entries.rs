@@ -11,8 +11,10 @@ use crate::executor::index::Index;
 use crate::executor::session_table::Entries;
 use crate::executor::table::Table;
 use crate::executor::{Assignments, StatementError};
+use crate::gin::Surroundings;
 use crate::page::Tid;
 use crate::procarray::ProcArray;
+use crate::transaction::Transactions;
 use crate::wal::Wal;
 
 impl Table {
@@ -48,6 +50,7 @@ impl Table {
         result?;
         let wal = wal.into_inner();
         self.insert_into_hashes(tid, row, wal)?;
+        self.insert_into_gins(tid, row, procs, wal)?;
         self.inform_brins(tid, row, wal)
     }
 
@@ -71,6 +74,33 @@ impl Table {
             }
         }
         self.indexes.hashes = hashes;
+        result
+    }
+
+    /// A new row version's keys in every GIN.
+    fn insert_into_gins(
+        &mut self,
+        tid: Tid,
+        row: u32,
+        procs: &ProcArray,
+        wal: &mut Wal,
+    ) -> Result<(), StatementError> {
+        let mut gins = std::mem::take(&mut self.indexes.gins);
+        let mut result = Ok(());
+        let around = &mut Surroundings {
+            wal,
+            is_removable: &|xid| procs.is_removable(xid),
+        };
+        for gin in &mut gins {
+            match gin.keys_of(self.row_view(row)) {
+                Ok(keys) => gin.index.insert(keys, tid, around),
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
+            }
+        }
+        self.indexes.gins = gins;
         result
     }
 

@@ -3,6 +3,7 @@
 use pgheadroom_layout::btree::BtreeFillfactor;
 
 use crate::expression::Expression;
+pub use crate::gin::{GinOptions, GinSettings};
 
 /// Kinds of indexes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub enum IndexMethod {
     Brin,
     /// Hash.
     Hash,
+    /// GIN.
+    Gin,
     /// Another, of which nothing is played but which updates it keeps from being HOT.
     Unpriced,
 }
@@ -58,6 +61,22 @@ pub struct IndexDefinition {
     pub nulls_not_distinct: bool,
     /// Heap pages of a range of a BRIN.
     pub pages_per_range: u32,
+    /// Of the key columns of a GIN, in order.
+    pub gin_operators: Vec<GinOperators>,
+    /// What a GIN was told.
+    pub gin: GinOptions,
+}
+
+/// Operator classes of GIN whose keys are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)] // PostgreSQL's names
+pub enum GinOperators {
+    ArrayOps,
+    TsvectorOps,
+    JsonbOps,
+    JsonbPathOps,
+    HstoreOps,
+    TrgmOps,
 }
 
 impl IndexDefinition {
@@ -79,6 +98,8 @@ impl IndexDefinition {
             order: Vec::new(),
             nulls_not_distinct: false,
             pages_per_range: PAGES_PER_RANGE,
+            gin_operators: Vec::new(),
+            gin: GinOptions::default(),
         }
     }
 }

@@ -15,7 +15,7 @@ use pgheadroom_layout::{BlockNumber, OffsetNumber};
 
 use crate::btree::METAPAGE_HOLE;
 use crate::executor::index::Index;
-use crate::executor::index_definition::{IndexDefinition, IndexMethod};
+use crate::executor::index_definition::IndexMethod;
 use crate::executor::rewrite::holes;
 use crate::executor::table::Table;
 use crate::executor::{Database, Relation, StatementError, TableId};
@@ -76,6 +76,8 @@ impl Table {
                 self.reindex_btree(position, btree, &rows, wal)?;
             } else if self.indexes.definitions[position].method == IndexMethod::Hash {
                 self.reindex_hash(position, &rows, wal)?;
+            } else if self.indexes.definitions[position].method == IndexMethod::Gin {
+                self.reindex_gin(position, &rows, wal)?;
             }
             self.note_indexed(procs);
         }
@@ -126,9 +128,7 @@ impl Table {
         wal: &mut Wal,
     ) -> Result<(), StatementError> {
         let behaviour = *self.heap.behaviour();
-        let before = &self.indexes.definitions[..position];
-        let is_hash = |definition: &&IndexDefinition| definition.method == IndexMethod::Hash;
-        let number = before.iter().filter(is_hash).count();
+        let number = self.number_of_method(position);
         let definition = self.indexes.definitions[position].clone();
         let logs = !wal.skips_new_relations();
         let hash = self.filled_hash(behaviour, definition, rows.iter().copied(), (logs, wal))?;
@@ -136,6 +136,32 @@ impl Table {
         let old = std::mem::replace(&mut self.indexes.hashes[number], hash);
         wal.drop_fork(old.index.main());
         Ok(())
+    }
+
+    fn reindex_gin(
+        &mut self,
+        position: usize,
+        rows: &[(u32, Tid)],
+        wal: &mut Wal,
+    ) -> Result<(), StatementError> {
+        let behaviour = *self.heap.behaviour();
+        let number = self.number_of_method(position);
+        let definition = self.indexes.definitions[position].clone();
+        let gin = self.filled_gin(behaviour, definition, rows.iter().copied(), wal)?;
+        gin.log_new(wal);
+        let old = std::mem::replace(&mut self.indexes.gins[number], gin);
+        for fork in old.index.forks() {
+            wal.drop_fork(fork);
+        }
+        Ok(())
+    }
+
+    /// Which index of its method the one at this position is.
+    fn number_of_method(&self, position: usize) -> usize {
+        let definitions = &self.indexes.definitions;
+        let method = definitions[position].method;
+        let before = definitions[..position].iter();
+        before.filter(|one| one.method == method).count()
     }
 }
 

@@ -288,6 +288,11 @@ impl Table {
         for hash in std::mem::take(&mut self.indexes.hashes) {
             wal.drop_fork(hash.index.main());
         }
+        for gin in std::mem::take(&mut self.indexes.gins) {
+            for fork in gin.index.forks() {
+                wal.drop_fork(fork);
+            }
+        }
         self.indexes.btree_positions.clear();
         self.indexes.blocks_hot.fill(false);
         self.indexes.is_summarized.fill(false);
@@ -344,6 +349,11 @@ impl Table {
             wal.end_new_fork(hash.index.main(), hash.index.page_count());
             return Ok(());
         }
+        if definition.method == IndexMethod::Gin {
+            self.build_gin(behaviour, definition, wal)?;
+            self.indexes.gins.last().expect("it was built").log_new(wal);
+            return Ok(());
+        }
         let built = self.build_btree(behaviour, definition, checks_uniqueness, wal)?;
         let index = self.indexes.btrees.last().expect("it was built");
         wal.write_fork(index.main, &holes(&built), &behaviour);
@@ -364,6 +374,8 @@ impl Table {
         forks.extend(forks_of(&self.indexes.btrees));
         let hashes = self.indexes.hashes.iter();
         forks.extend(hashes.map(|hash| hash.index.main()));
+        let gins = self.indexes.gins.iter();
+        forks.extend(gins.flat_map(|gin| gin.index.forks()));
         forks
     }
 }

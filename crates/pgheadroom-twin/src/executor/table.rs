@@ -11,6 +11,7 @@ use crate::executor::brin::Brin;
 use crate::executor::concurrent_changes::ConcurrentChanges;
 use crate::executor::fetch::{Forks, HeapParts};
 use crate::executor::foreign_key::ForeignKeys;
+use crate::executor::gin::Gin;
 use crate::executor::hash::Hash;
 use crate::executor::index::{Index, IndexEntry};
 use crate::executor::index_definition::IndexDefinition;
@@ -19,6 +20,7 @@ use crate::executor::parameters::StorageParameters;
 use crate::executor::row_places::Places;
 use crate::executor::row_values::RowValues;
 use crate::executor::session_table::SessionTable;
+use crate::fsm::FreeSpaceMap;
 use crate::heap::Heap;
 use crate::page::Tid;
 use crate::procarray::FIRST_NORMAL_XID;
@@ -92,6 +94,7 @@ pub(super) struct Indexes {
     pub btrees: Vec<Index>,
     pub brins: Vec<Brin>,
     pub hashes: Vec<Hash>,
+    pub gins: Vec<Gin>,
     /// By position among all indexes: the place among the B-trees.
     pub btree_positions: Vec<Option<usize>>,
     /// As they were created, to be built again.
@@ -254,14 +257,23 @@ impl Table {
         hashes.map(|hash| hash.index.texts()).collect()
     }
 
-    /// Pages of each B-tree, then of each hash index.
+    /// Of each GIN, the text of each page, and its free space map.
+    pub(crate) fn gin_texts(&self) -> Vec<(Vec<String>, &FreeSpaceMap)> {
+        let gins = self.indexes.gins.iter();
+        gins.map(|gin| (gin.index.texts(), gin.index.fsm()))
+            .collect()
+    }
+
+    /// Pages of each B-tree, then of each hash index, then of each GIN.
     #[must_use]
     pub fn index_pages(&self) -> Vec<u32> {
         let trees = self.indexes.btrees.iter();
         let trees = trees.map(|index| index.tree.page_count());
         let hashes = self.indexes.hashes.iter();
+        let gins = self.indexes.gins.iter();
         trees
             .chain(hashes.map(|hash| hash.index.page_count()))
+            .chain(gins.map(|gin| gin.index.page_count()))
             .collect()
     }
 

@@ -260,7 +260,9 @@ impl Table {
             Kind::Text { length } | Kind::Padded { length } => length.is_none(),
             Kind::Numeric { whole_digits, .. } => whole_digits.is_none(),
             Kind::Counted(Counted::Bits { .. }) => false,
-            Kind::Counted(_) | Kind::Wrapped(_) | Kind::Integers(_) => kind.layout().1.is_none(),
+            Kind::Counted(_) | Kind::Wrapped(_) | Kind::Integers(_) | Kind::Elements(_) => {
+                kind.layout().1.is_none()
+            }
             _ => false,
         };
         if columns.iter().any(|column| has_long(column.kind)) {

@@ -15,9 +15,10 @@ use crate::executor::rows::Rows;
 use crate::executor::table::Table;
 use crate::executor::{Database, FreezeAges, TableId};
 use crate::fsm::Modified;
+use crate::gin::{Surroundings, Vacuuming};
 use crate::procarray::{ProcArray, SinceThen};
 use crate::row::{Form, NULL_SLOT, RowType, Texts};
-use crate::transaction::Xid;
+use crate::transaction::{Transactions, Xid};
 use crate::vacuum::{
     Change, FreezeKind, Truncation, VacuumLog, VacuumOptions, VacuumScan, Vacuumed,
 };
@@ -34,6 +35,8 @@ pub struct RunningVacuum {
     oldest_xmin: Xid,
     scan: VacuumScan,
     phase: Phase,
+    /// Whether autovacuum does it.
+    by_itself: bool,
     /// What the pass over the index did, until its end.
     open: Option<OpenDeletion>,
 }
@@ -167,6 +170,7 @@ impl Database {
             oldest_xmin,
             scan: VacuumScan::new(options, table.heap.page_count()),
             phase: Phase::Scan,
+            by_itself: options.by_itself,
             open: None,
         }
     }
@@ -257,9 +261,15 @@ impl Table {
                 running.phase = Phase::IndexPass(position, BlockNumber(0));
                 return self.vacuum_index(position, running, since_then.procs, wal);
             }
-            if position < self.indexes.btrees.len() + self.indexes.hashes.len() {
+            let others = position - self.indexes.btrees.len();
+            let hashes = self.indexes.hashes.len();
+            if others < hashes {
                 running.phase = Phase::Index(position + 1);
-                return self.vacuum_hash(position - self.indexes.btrees.len(), running, wal);
+                return self.vacuum_hash(others, running, wal);
+            }
+            if others < hashes + self.indexes.gins.len() {
+                running.phase = Phase::Index(position + 1);
+                return self.vacuum_gin(others - hashes, running, since_then.procs, wal);
             }
             running.phase = Phase::Reclaim;
         }
@@ -363,6 +373,33 @@ impl Table {
             return VacuumStep::IndexPages(0);
         }
         index.bulk_delete(|tid| scan.is_dead(tid), wal);
+        VacuumStep::IndexPages(index.page_count())
+    }
+
+    /// The pass over a GIN, if it needs one, and its end, at once.
+    fn vacuum_gin(
+        &mut self,
+        position: usize,
+        running: &RunningVacuum,
+        procs: &ProcArray,
+        wal: &mut Wal,
+    ) -> VacuumStep {
+        let index = &mut self.indexes.gins[position].index;
+        let scan = &running.scan;
+        let around = &mut Surroundings {
+            wal,
+            is_removable: &|xid| procs.is_removable(xid),
+        };
+        let has_removed = scan.needs_index_pass();
+        if has_removed {
+            let vacuuming = Vacuuming {
+                is_autovacuum: running.by_itself,
+                next_xid: procs.next_xid(),
+                is_dead: &|tid| scan.is_dead(tid),
+            };
+            index.bulk_delete(&vacuuming, around);
+        }
+        index.vacuum_cleanup(has_removed, running.by_itself, around);
         VacuumStep::IndexPages(index.page_count())
     }
 

@@ -12,7 +12,7 @@
 
 use crate::expression::{Expression, ExpressionError, Node};
 use crate::row::kind::Kind;
-use crate::row::{ColumnDefinition, LoadRule, Numbers, Row, hashint8extended};
+use crate::row::{ColumnDefinition, Elements, LoadRule, Numbers, Row, hashint8extended};
 use crate::value::{Value, ValueError};
 
 /// What is stated of an expression's values.
@@ -36,6 +36,8 @@ pub struct Statement {
     pub identity: usize,
     /// What other runs differ in.
     pub salt: i64,
+    /// Fewest, most and different elements, and digits of one, where values have several.
+    pub elements: Option<((u32, u32), i64, u32)>,
 }
 
 /// Values that follow from hashes of a row's columns.
@@ -70,7 +72,12 @@ impl Expression {
         };
         let made = ColumnDefinition::new("", &statement.type_name);
         let column_type = made.map_err(|error| wrong(error.to_string()))?.column_type;
-        let kind = Kind::of(&column_type).ok_or_else(|| wrong(format!("type {column_type}")))?;
+        let elements = statement.elements.and_then(|(count, ndistinct, digits)| {
+            Elements::of(column_type.name(), count, ndistinct, digits)
+        });
+        let kind = elements.map(Kind::Elements);
+        let kind = kind.or_else(|| Kind::of(&column_type));
+        let kind = kind.ok_or_else(|| wrong(format!("type {column_type}")))?;
         let mut read = Vec::new();
         for name in &statement.columns {
             let position = columns.iter().position(|column| column.name == *name);
@@ -89,6 +96,7 @@ impl Expression {
                     .expect("at most a million"),
                 is_ordered: false,
                 labels: None,
+                elements,
             },
             kind,
             type_name: column_type.name().to_owned(),
@@ -197,6 +205,7 @@ mod tests {
             columns: vec!["b".to_owned()],
             identity: 0,
             salt: 0,
+            elements: None,
         }
     }
 

@@ -15,7 +15,7 @@ use crate::btree::SHAPES_MAX;
 use crate::pgbench::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, TELLERS_PER_SCALE};
 use crate::profile::pages::fillers;
 use crate::profile::{
-    BuiltinName, ColumnSpec, KindName, OperationSpec, PgbenchSpec, ProfileSpec, TableSpec,
+    BuiltinName, ColumnSpec, KindName, Method, OperationSpec, PgbenchSpec, ProfileSpec, TableSpec,
     ValuesKind,
 };
 use crate::row::kind::{Kind, fixed_width};
@@ -358,6 +358,15 @@ fn own_shape(table: &TableSpec) -> Shape {
     #[allow(clippy::cast_possible_wrap)] // likewise
     for index in &table.indexes {
         let columns = index.columns.len() + index.expressions.len();
+        if index.method == Method::Gin {
+            let named = index.columns.iter().filter_map(|name| table.column(name));
+            let keys = named.map(|column| keys_of_value(&table.columns[column]));
+            shape
+                .indexes
+                .push(keys.sum::<f64>() * GIN_ROW_BYTES / CODE_BYTES);
+            shape.sizes.push(1.0);
+            continue;
+        }
         shape.indexes.push(columns as f64);
         let named = index.columns.iter().chain(&index.include);
         let of = |name: &String| table.columns.iter().find(|column| column.name == *name);
@@ -369,6 +378,21 @@ fn own_shape(table: &TableSpec) -> Shape {
     }
     shape
 }
+
+/// Keys of a GIN that a value has; of trigrams one each byte.
+fn keys_of_value(column: &ColumnSpec) -> f64 {
+    let own = column.elements.map(|elements| f64::from(elements.max));
+    let width = column.width.map_or(2.0, |width| {
+        f64::from(u32::try_from(width.max_bytes).unwrap_or(u32::MAX))
+    });
+    let is_text = column.type_name == "text" || column.type_name.starts_with("varchar");
+    own.unwrap_or(if is_text { width } else { OWN_KEYS })
+}
+
+/// Keys of its own that a value without elements may have, in rows of a key's.
+const OWN_KEYS: f64 = 20.0;
+/// A row in a key's list, which may be half empty.
+const GIN_ROW_BYTES: f64 = 8.0 * 1.5;
 
 /// How many sizes an expression's values may have: any that fits an entry.
 const EXPRESSION_SIZES: f64 = 2704.0 / SIZE_STEP;

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::profile::{TableSpec, WidthSpec};
+use crate::profile::{ElementsSpec, TableSpec, WidthSpec};
 
 /// An index.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -42,6 +42,12 @@ pub struct IndexSpec {
     /// Of a BRIN; 128 when absent.
     #[serde(default)]
     pub pages_per_range: Option<u32>,
+    /// Of a GIN; on when absent.
+    #[serde(default)]
+    pub fastupdate: Option<bool>,
+    /// Of a GIN, in kB; the server's when absent.
+    #[serde(default)]
+    pub gin_pending_list_limit: Option<u32>,
     /// What stands for expressions that cannot be evaluated.
     #[serde(default)]
     pub stated: Vec<StatedSpec>,
@@ -70,6 +76,9 @@ pub struct StatedSpec {
     pub columns: Vec<String>,
     /// Whether nobody stated it.
     pub assumed: bool,
+    /// Where values have several elements.
+    #[serde(default)]
+    pub elements: Option<ElementsSpec>,
     /// What makes this run another one.
     #[serde(skip)]
     pub salt: i64,

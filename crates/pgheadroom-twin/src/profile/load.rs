@@ -7,27 +7,25 @@
 
 use std::sync::Arc;
 
-use pgheadroom_layout::btree::BtreeFillfactor;
 use pgheadroom_layout::page::BLCKSZ;
 use pgheadroom_layout::{ColumnType, HeapFillfactor, LayoutError, PgVersion};
 
 use crate::executor::{
-    ColumnDefinition, Database, IndexDefinition, IndexKey, IndexMethod, KeyOrder, PAGES_PER_RANGE,
-    StatementError, TableDefinition, TableId,
+    ColumnDefinition, Database, IndexDefinition, StatementError, TableDefinition, TableId,
 };
-use crate::expression::{Expression, ExpressionError, Statement};
 use crate::pgbench::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, TELLERS_PER_SCALE};
 use crate::profile::enums::{Enums, enums};
 use crate::profile::estimate::build_bytes;
 use crate::profile::foreign_key::foreign_keys;
-use crate::profile::settings::{bytes_of, parameters};
+use crate::profile::index_load::definition;
+use crate::profile::settings::parameters;
 use crate::profile::{
-    ColumnSpec, IndexSpec, Method, Monitor, PageKinds, PgbenchSpec, ProfileError, ServerSpec,
-    TableSpec, ValuesKind, WalLevel,
+    ColumnSpec, Monitor, PageKinds, PgbenchSpec, ProfileError, ServerSpec, TableSpec, ValuesKind,
+    WalLevel,
 };
 use crate::reserve;
 use crate::row::kind::Kind;
-use crate::row::{Labels, LoadRule, Numbers};
+use crate::row::{Elements, Labels, LoadRule, Numbers};
 use crate::value::{Text, Value};
 use crate::wal::WalSettings;
 
@@ -82,6 +80,7 @@ pub fn database(server: &ServerSpec, version: PgVersion) -> Database {
     };
     let mut db = Database::new(behaviour, settings);
     db.set_freeze_ages(server.freeze_ages());
+    db.set_gin_settings(server.gin_settings());
     if server.wal_level == WalLevel::Minimal {
         db.wal_mut()
             .skip_new_relations(wal_skip_threshold_pages(server));
@@ -94,12 +93,8 @@ pub fn database(server: &ServerSpec, version: PgVersion) -> Database {
 /// Source: `wal_skip_threshold`, src/backend/utils/misc/guc_tables.c (REL_18_STABLE): 2 MB; a bare
 /// number is in kB.
 fn wal_skip_threshold_pages(server: &ServerSpec) -> u32 {
-    let text = server.settings.get("wal_skip_threshold");
-    let bytes = text.and_then(|text| {
-        let kilobytes: Option<u64> = text.trim().parse().ok();
-        kilobytes.map_or_else(|| bytes_of(text), |number| Some(number << 10))
-    });
-    u32::try_from(bytes.unwrap_or(2 << 20) / u64::from(BLCKSZ)).unwrap_or(u32::MAX)
+    let kilobytes = server.kilobytes("wal_skip_threshold").unwrap_or(2048);
+    u32::try_from((u64::from(kilobytes) << 10) / u64::from(BLCKSZ)).unwrap_or(u32::MAX)
 }
 
 /// Loads a profile's tables; afterwards all is written and new sessions begin.
@@ -148,8 +143,11 @@ fn load_table(
             Some((labels, oid)) => ColumnDefinition::of_enum(&column.name, labels, *oid),
             None => ColumnDefinition::new(&column.name, &column.type_name),
         };
-        columns.push(definition.map_err(bad_type)?);
-        rules.push(rule(column, spec.rows));
+        let rule = rule(column, spec.rows);
+        let mut made = definition.map_err(bad_type)?;
+        made.elements = rule.elements;
+        columns.push(made);
+        rules.push(rule);
     }
     let column_types: Vec<ColumnType> = columns
         .iter()
@@ -303,6 +301,11 @@ fn rule(column: &ColumnSpec, rows: i64) -> LoadRule {
         null_millionths: millionths as u32,
         is_ordered: column.values.ordered,
         labels: has_labels.then(|| Arc::new(Labels::new(&column.values.shares, new))),
+        elements: column.elements.and_then(|elements| {
+            let digits = elements.width.unwrap_or(0);
+            let count = (elements.min, elements.max.max(elements.min));
+            Elements::of(&column.type_name, count, elements.ndistinct, digits)
+        }),
     }
 }
 
@@ -310,115 +313,6 @@ fn fillfactor(percent: i64, path: &str) -> Result<HeapFillfactor, ProfileError> 
     HeapFillfactor::new(percent).map_err(|error| ProfileError::NotAProfile {
         reason: format!("{path}: {error}"),
     })
-}
-
-/// An index as CREATE INDEX makes it.
-fn definition(
-    spec: &IndexSpec,
-    table: &TableSpec,
-    columns: &[ColumnDefinition],
-    path: &str,
-) -> Result<IndexDefinition, ProfileError> {
-    let column = |name: &String| {
-        table.column(name).ok_or_else(|| ProfileError::NotAProfile {
-            reason: format!("{path}: no column {name}"),
-        })
-    };
-    let expression = |text: &String, field: &str| {
-        evaluated(text, spec, table, columns).map_err(|error| ProfileError::Unplayable {
-            field: format!("{path}.{field}"),
-            reason: error.to_string(),
-        })
-    };
-    let mut keys = Vec::new();
-    for name in &spec.columns {
-        keys.push(IndexKey::Column(column(name)?));
-    }
-    for (number, text) in spec.expressions.iter().enumerate() {
-        let field = format!("expressions[{number}]");
-        keys.push(IndexKey::Expression(expression(text, &field)?));
-    }
-    let default = if spec.method == Method::Hash { 75 } else { 90 };
-    let fillfactor = BtreeFillfactor::new(spec.fillfactor.unwrap_or(default));
-    Ok(IndexDefinition {
-        method: match spec.method {
-            Method::Btree => IndexMethod::Btree,
-            Method::Brin => IndexMethod::Brin,
-            Method::Hash => IndexMethod::Hash,
-            Method::Gin | Method::Gist | Method::Spgist => IndexMethod::Unpriced,
-        },
-        keys,
-        include: spec
-            .include
-            .iter()
-            .map(column)
-            .collect::<Result<Vec<_>, _>>()?,
-        predicate: spec
-            .predicate
-            .as_ref()
-            .map(|text| expression(text, "where"))
-            .transpose()?,
-        is_unique: spec.unique,
-        fillfactor: fillfactor.map_err(|error| ProfileError::NotAProfile {
-            reason: format!("{path}.fillfactor: {error}"),
-        })?,
-        deduplicate_items: spec.deduplicate_items.unwrap_or(true),
-        order: spec.order.iter().map(|text| key_order(text)).collect(),
-        nulls_not_distinct: spec.nulls_not_distinct,
-        pages_per_range: spec.pages_per_range.unwrap_or(PAGES_PER_RANGE).max(1),
-    })
-}
-
-/// An expression of an index, or what is stated of one that cannot be evaluated.
-fn evaluated(
-    text: &String,
-    index: &IndexSpec,
-    table: &TableSpec,
-    columns: &[ColumnDefinition],
-) -> Result<Expression, ExpressionError> {
-    let parsed = Expression::parse(text, columns);
-    let stated = index.stated.iter().find(|one| one.expression == *text);
-    let (Err(ExpressionError::Unsupported { .. } | ExpressionError::Unread { .. }), Some(stated)) =
-        (&parsed, stated)
-    else {
-        return parsed;
-    };
-    let bytes = |bytes: i64| u32::try_from(bytes).unwrap_or(0);
-    let statement = Statement {
-        type_name: stated.type_name.clone(),
-        ndistinct: stated.ndistinct.unwrap_or(1).max(1),
-        width_bytes: stated
-            .width
-            .map(|width| (bytes(width.min_bytes), bytes(width.max_bytes))),
-        null_frac: stated.null_frac,
-        true_frac: stated.true_frac,
-        changed_frac: stated.changed_frac,
-        columns: stated.columns.clone(),
-        identity: table.key_column().unwrap_or(0),
-        salt: stated.salt,
-    };
-    Expression::stated(text, &statement, columns)
-}
-
-/// Expressions of a table's indexes of whose values is known what is stated, or assumed.
-pub(crate) fn stated_expressions(table: &TableSpec) -> Vec<String> {
-    let Ok(columns) = table.columns_of_expressions() else {
-        return Vec::new();
-    };
-    let stated = table.indexes.iter().flat_map(|index| &index.stated);
-    let texts = stated.map(|stated| stated.expression.clone());
-    texts
-        .filter(|text| Expression::parse(text, &columns).is_err())
-        .collect()
-}
-
-/// `DESC`, `ASC NULLS FIRST` and the like; NULLs come first in a descending column.
-fn key_order(text: &str) -> KeyOrder {
-    let is_descending = text.starts_with("DESC");
-    KeyOrder {
-        is_descending,
-        nulls_first: text.ends_with("FIRST") || (is_descending && !text.ends_with("LAST")),
-    }
 }
 
 /// What a failed statement means for a profile.

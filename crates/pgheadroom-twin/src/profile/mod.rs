@@ -15,6 +15,7 @@ mod enums;
 pub mod estimate;
 pub(crate) mod foreign_key;
 pub(crate) mod head;
+pub(crate) mod index_load;
 mod index_spec;
 pub mod load;
 mod monitor;
@@ -31,10 +32,10 @@ pub use monitor::Monitor;
 pub use pages::PageKinds;
 pub use server_spec::{Compression, ServerSpec, WalLevel};
 pub use spec::{
-    Among, BuiltinName, ChangeSpec, ColumnSpec, CommandName, Distribution, Find, ForeignKeySpec,
-    GrowsSpec, Isolation, KindName, MaintenanceSpec, OperationSpec, PageKindSpec, ParentPick,
-    PgbenchSpec, PickSpec, ProfileSpec, RowsSpec, RunSpec, SampleSpec, SnapshotSpec, TableSpec,
-    ValuesKind, ValuesSpec, WidthSpec,
+    Among, BuiltinName, ChangeSpec, ColumnSpec, CommandName, Distribution, ElementsSpec, Find,
+    ForeignKeySpec, GrowsSpec, Isolation, KindName, MaintenanceSpec, OperationSpec, PageKindSpec,
+    ParentPick, PgbenchSpec, PickSpec, ProfileSpec, RowsSpec, RunSpec, SampleSpec, SnapshotSpec,
+    TableSpec, ValuesKind, ValuesSpec, WidthSpec,
 };
 
 /// Why a profile is not played.

@@ -6,7 +6,8 @@ use pgheadroom_layout::compression::Method;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny};
 
-use crate::executor::FreezeAges;
+use crate::executor::{FreezeAges, GinSettings};
+use crate::profile::settings::bytes_of;
 
 /// Settings of the server.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -66,6 +67,32 @@ impl ServerSpec {
         FreezeAges {
             min: given("vacuum_freeze_min_age").unwrap_or(FreezeAges::DEFAULT.min),
             table: given("vacuum_freeze_table_age").unwrap_or(FreezeAges::DEFAULT.table),
+        }
+    }
+
+    /// A setting in kB, which is the unit of a bare number, if the profile has it.
+    pub(crate) fn kilobytes(&self, name: &str) -> Option<u32> {
+        let text = self.settings.get(name)?;
+        let bare: Option<u32> = text.trim().parse().ok();
+        bare.or_else(|| u32::try_from(bytes_of(text)? >> 10).ok())
+    }
+
+    /// How rows come to GINs.
+    #[must_use]
+    pub fn gin_settings(&self) -> GinSettings {
+        let defaults = GinSettings::default();
+        let maintenance = self.kilobytes("maintenance_work_mem");
+        let maintenance_work_mem = maintenance.unwrap_or(defaults.maintenance_work_mem);
+        GinSettings {
+            pending_list_limit: self
+                .kilobytes("gin_pending_list_limit")
+                .unwrap_or(defaults.pending_list_limit),
+            work_mem: self.kilobytes("work_mem").unwrap_or(defaults.work_mem),
+            maintenance_work_mem,
+            // -1, the default, is the other one.
+            autovacuum_work_mem: self
+                .kilobytes("autovacuum_work_mem")
+                .unwrap_or(maintenance_work_mem),
         }
     }
 

@@ -157,7 +157,7 @@ mod tests {
             Becomes::Modelled
         );
         assert_eq!(becomes("autovacuum_freeze_min_age", "50"), Becomes::Unknown);
-        assert_eq!(becomes("work_mem", "4MB"), Becomes::NoEffect);
+        assert_eq!(becomes("seq_page_cost", "1"), Becomes::NoEffect);
         assert_eq!(becomes("vacuum_freeze_min_age", "0"), Becomes::Modelled);
         assert!(matches!(
             becomes("vacuum_multixact_freeze_min_age", "0"),

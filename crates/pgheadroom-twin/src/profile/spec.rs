@@ -204,6 +204,9 @@ pub struct ColumnSpec {
     /// Of an enum, in their order.
     #[serde(default)]
     pub labels: Vec<String>,
+    /// Where values have several elements.
+    #[serde(default)]
+    pub elements: Option<ElementsSpec>,
 }
 
 impl ColumnSpec {
@@ -213,6 +216,20 @@ impl ColumnSpec {
         let place = self.labels.iter().position(|known| known == label)?;
         i64::try_from(place).ok()
     }
+}
+
+/// Elements of values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ElementsSpec {
+    /// Fewest of a value.
+    pub min: u32,
+    /// Most of a value.
+    pub max: u32,
+    /// Different ones.
+    pub ndistinct: i64,
+    /// Digits of a string; none of a number.
+    pub width: Option<u32>,
 }
 
 /// How values are made.

@@ -182,6 +182,10 @@ impl RowType {
                     .ok_or_else(|| self.out_of_range(column, slot, 1));
             }
             Kind::Wrapped(_) => return Ok(texts.add(texts.get(slot).changed(grows_bytes))),
+            Kind::Elements(elements) => {
+                let new = elements.changed(&texts.get(slot).to_bytes());
+                return Ok(texts.add(Text::from_bytes(&new)));
+            }
             Kind::Integers(integers) => {
                 let old = texts.get(slot).to_bytes();
                 let number = integers.number(&old) + 1;

@@ -3,6 +3,7 @@
 use pgheadroom_layout::{Behaviour, ColumnType, TypeLength};
 
 use crate::row::counted::Counted;
+use crate::row::elements::Elements;
 use crate::value::ValueError;
 use crate::wrap::{Integers, Wrap};
 
@@ -31,6 +32,8 @@ pub(crate) enum Kind {
     Wrapped(Wrap),
     /// Arrays of equal integers.
     Integers(Integers),
+    /// Values of several elements.
+    Elements(Elements),
     /// text and varchar.
     Text {
         /// Most characters.
@@ -102,7 +105,11 @@ impl Kind {
 
     /// Whether values are kept among a table's strings, by their number there.
     pub const fn is_kept(self) -> bool {
-        self.is_text() || matches!(self, Self::Wrapped(_) | Self::Integers(_))
+        self.is_text()
+            || matches!(
+                self,
+                Self::Wrapped(_) | Self::Integers(_) | Self::Elements(_)
+            )
     }
 
     /// Whether values are strings.
@@ -129,6 +136,7 @@ impl Kind {
             Self::Wrapped(_) => (4, None),
             Self::Integers(integers) if integers.width == 8 => (8, None),
             Self::Integers(_) => (4, None),
+            Self::Elements(elements) => elements.layout(),
         }
     }
 
@@ -138,7 +146,8 @@ impl Kind {
     /// src/include/catalog/pg_amproc.dat (REL_15_STABLE, REL_18_STABLE).
     pub const fn has_equal_image(self, behaviour: &Behaviour) -> bool {
         match self {
-            Self::Float4 | Self::Float8 | Self::Numeric { .. } | Self::Integers(_) => false,
+            Self::Float4 | Self::Float8 | Self::Numeric { .. } => false,
+            Self::Integers(_) | Self::Elements(_) => false,
             Self::Counted(counted) => counted.has_equal_image(),
             Self::Wrapped(wrap) => wrap.has_equal_image(),
             Self::Padded { .. } => behaviour.bpchar_has_equal_image,

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use pgheadroom_layout::ColumnType;
 
 use crate::row::counted::microseconds;
+use crate::row::elements::Elements;
 use crate::row::hash::hashint8extended;
 use crate::row::kind::Kind;
 use crate::text::Text;
@@ -135,6 +136,8 @@ pub struct LoadRule {
     pub is_ordered: bool,
     /// Of an enum, where it is said.
     pub labels: Option<Arc<Labels>>,
+    /// Where values have several elements.
+    pub elements: Option<Elements>,
 }
 
 impl LoadRule {
@@ -149,7 +152,9 @@ impl LoadRule {
         column_number: u32,
     ) -> Result<Value, ValueError> {
         let type_name = column_type.name();
-        let kind = Kind::of(column_type).ok_or_else(|| wrong_type(type_name))?;
+        let elements = self.elements.map(Kind::Elements);
+        let kind = elements.or_else(|| Kind::of(column_type));
+        let kind = kind.ok_or_else(|| wrong_type(type_name))?;
         self.value_of_kind((kind, type_name), row, column_number)
     }
 
@@ -215,6 +220,9 @@ impl LoadRule {
                 let digits = digits.saturating_sub(wrap.overhead_bytes());
                 Value::Text(Text::wrapped_hashes(number, digits, wrap))
             }
+            Kind::Elements(elements) => {
+                Value::Text(Text::from_bytes(&elements.value(number, hash)))
+            }
             Kind::Integers(integers) => {
                 Kind::Integer {
                     width: integers.width,
@@ -268,6 +276,7 @@ mod tests {
             null_millionths: 0,
             is_ordered: false,
             labels: None,
+            elements: None,
         };
         let value = |type_name, row| value(&serial, type_name, row);
         assert_eq!(value("int2", 32_767), Ok(Value::Integer(32_767)));
@@ -289,6 +298,7 @@ mod tests {
             null_millionths: 500_000,
             is_ordered: false,
             labels: Some(Arc::new(labels)),
+            elements: None,
         };
         let mut found = [0; 4];
         for row in 1..=4000 {

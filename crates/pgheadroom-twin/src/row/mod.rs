@@ -9,6 +9,7 @@
 mod bytes;
 mod change;
 pub(crate) mod counted;
+pub(crate) mod elements;
 mod hash;
 pub(crate) mod hash_code;
 pub(crate) mod kind;
@@ -20,6 +21,8 @@ mod texts;
 
 pub(crate) use bytes::Measured;
 pub use change::{Assignment, Assignments, Change};
+pub use elements::Elements;
+pub(crate) use hash::hash_bytes;
 pub use hash::hashint8extended;
 pub use load_rule::{Labels, LoadRule, Numbers};
 pub(crate) use maker::RowMaker;
@@ -45,6 +48,8 @@ pub struct ColumnDefinition {
     pub column_type: ColumnType,
     /// Of an enum, in their order.
     pub labels: Vec<String>,
+    /// Where its values have several elements.
+    pub elements: Option<Elements>,
 }
 
 impl ColumnDefinition {
@@ -57,6 +62,7 @@ impl ColumnDefinition {
             name: name.to_owned(),
             column_type: ColumnType::parse(type_name)?,
             labels: Vec::new(),
+            elements: None,
         })
     }
 
@@ -86,6 +92,14 @@ impl ColumnDefinition {
         let mut column = Self::new(name, &type_name)?;
         column.labels = labels.to_vec();
         Ok(column)
+    }
+
+    /// What its values are; `None` for types whose values the twin does not know.
+    pub(crate) fn kind(&self) -> Option<Kind> {
+        match self.elements {
+            Some(elements) => Some(Kind::Elements(elements)),
+            None => Kind::of(&self.column_type),
+        }
     }
 }
 
@@ -133,7 +147,7 @@ impl RowType {
         let mut layouts = Vec::with_capacity(columns.len());
         for column in columns {
             let column_type = &column.column_type;
-            let kind = Kind::of(column_type).ok_or_else(|| {
+            let kind = column.kind().ok_or_else(|| {
                 format!(
                     "column {:?} of type {column_type}: its values are not known to the twin \
                      (docs/profile.md lists the types that are)",

@@ -136,7 +136,8 @@ enum Action {
     Checkpoint,
     /// Until so many transactions are done.
     Vacuum(TableId, u64),
-    Analyze,
+    /// Of this table, or of one of the catalogue.
+    Analyze(Option<TableId>),
     /// ALTER TABLE SET (fillfactor): pages stay as they are.
     Alter(TableId, HeapFillfactor),
     /// VACUUM FULL.
@@ -208,7 +209,7 @@ impl Plan {
                 EventKind::CheckpointStarting if !conditions.writes_pages() => continue,
                 EventKind::CheckpointStarting => Action::Checkpoint,
                 EventKind::CheckpointComplete => continue,
-                EventKind::Autoanalyze => Action::Analyze,
+                EventKind::Autoanalyze => Action::Analyze(table_of(spec, event.table.as_deref())),
                 EventKind::AutovacuumStarting | EventKind::Autovacuum => {
                     let Some(table) = table_of(spec, event.table.as_deref()) else {
                         continue; // a table of the catalogue
@@ -453,7 +454,12 @@ impl<'a> Events<'a> {
                     let vacuum = SpreadVacuum::begin(table, at, until.max(at), db);
                     self.vacuums.push(vacuum);
                 }
-                Action::Analyze => db.forget_target_blocks(),
+                Action::Analyze(table) => {
+                    db.forget_target_blocks();
+                    if let Some(table) = table {
+                        db.clean_pending_lists(table);
+                    }
+                }
                 Action::Alter(table, fillfactor) => {
                     db.set_fillfactor(table, fillfactor);
                     db.forget_target_blocks();

@@ -2,7 +2,7 @@
 
 use crate::executor::FreezeAges;
 use crate::profile::estimate::largest_heap_bytes;
-use crate::profile::load::stated_expressions;
+use crate::profile::index_load::stated_expressions;
 use crate::profile::settings::{Becomes, SETTINGS, STORAGE_PARAMETERS, bytes_of, parameters};
 use crate::profile::{
     KindName, Method, ProfileError, ProfileSpec, ServerSpec, TableSpec, ValuesKind,

@@ -59,6 +59,15 @@ impl Wal {
         self.log_whole(fork, holes, per_record, false);
     }
 
+    /// All pages of a new fork are logged from the buffers; their holes in order.
+    ///
+    /// Source: `log_newpage_range`, src/backend/access/transam/xloginsert.c (REL_18_STABLE).
+    pub(crate) fn log_fork(&mut self, fork: ForkId, holes: &[u32]) {
+        if !self.skips_new_relations() {
+            self.log_whole(fork, holes, RANGE_PAGES, true);
+        }
+    }
+
     /// The transaction that made this fork, with so many pages, ends.
     pub(crate) fn end_new_fork(&mut self, fork: ForkId, pages: u32) {
         if self.logged_below_pages.is_some_and(|limit| pages < limit) {

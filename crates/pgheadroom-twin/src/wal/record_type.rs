@@ -36,6 +36,8 @@ pub enum RecordType {
     BrinSamepageUpdate,
     /// Of a hash index.
     Hash(HashRecord),
+    /// Of a GIN index.
+    Gin(GinRecord),
     /// What no server writes.
     OfModel(ModelRecord),
 }
@@ -94,6 +96,51 @@ impl HashRecord {
     }
 }
 
+/// Kind of a GIN index's record.
+///
+/// Source: `gin_identify`, src/backend/access/rmgrdesc/gindesc.c (REL_18_STABLE).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)] // PostgreSQL's names
+pub enum GinRecord {
+    CreatePtree,
+    Insert,
+    Split,
+    VacuumPage,
+    VacuumDataLeafPage,
+    DeletePage,
+    UpdateMetaPage,
+    InsertListpage,
+    DeleteListpage,
+}
+
+impl GinRecord {
+    const ALL: [Self; 9] = [
+        Self::CreatePtree,
+        Self::Insert,
+        Self::Split,
+        Self::VacuumPage,
+        Self::VacuumDataLeafPage,
+        Self::DeletePage,
+        Self::UpdateMetaPage,
+        Self::InsertListpage,
+        Self::DeleteListpage,
+    ];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::CreatePtree => "Gin/CREATE_PTREE",
+            Self::Insert => "Gin/INSERT",
+            Self::Split => "Gin/SPLIT",
+            Self::VacuumPage => "Gin/VACUUM_PAGE",
+            Self::VacuumDataLeafPage => "Gin/VACUUM_DATA_LEAF_PAGE",
+            Self::DeletePage => "Gin/DELETE_PAGE",
+            Self::UpdateMetaPage => "Gin/UPDATE_META_PAGE",
+            Self::InsertListpage => "Gin/INSERT_LISTPAGE",
+            Self::DeleteListpage => "Gin/DELETE_LISTPAGE",
+        }
+    }
+}
+
 /// Kind of a record that only a model writes; [`record_name`](crate::executor::Model) has its
 /// name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -135,7 +182,7 @@ impl RecordType {
         Self::MultixactZeroOffsets,
     ];
     pub(super) const PLACES: usize =
-        Self::ALL.len() + RecordKind::ALL.len() + HashRecord::ALL.len();
+        Self::ALL.len() + RecordKind::ALL.len() + HashRecord::ALL.len() + GinRecord::ALL.len();
 
     /// Its place among sums by type.
     #[inline]
@@ -169,6 +216,7 @@ impl RecordType {
             Self::MultixactZeroOffsets => 25,
             Self::Btree(kind) => Self::ALL.len() + kind as usize,
             Self::Hash(kind) => Self::ALL.len() + RecordKind::ALL.len() + kind as usize,
+            Self::Gin(kind) => Self::PLACES - GinRecord::ALL.len() + kind as usize,
         }
     }
 
@@ -178,9 +226,13 @@ impl RecordType {
             return *heap;
         }
         let place = place - Self::ALL.len();
-        match RecordKind::ALL.get(place) {
-            Some(kind) => Self::Btree(*kind),
-            None => Self::Hash(HashRecord::ALL[place - RecordKind::ALL.len()]),
+        if let Some(kind) = RecordKind::ALL.get(place) {
+            return Self::Btree(*kind);
+        }
+        let place = place - RecordKind::ALL.len();
+        match HashRecord::ALL.get(place) {
+            Some(kind) => Self::Hash(*kind),
+            None => Self::Gin(GinRecord::ALL[place - HashRecord::ALL.len()]),
         }
     }
 
@@ -221,6 +273,7 @@ impl RecordType {
             Self::HeapFreeze => "Heap2/FREEZE_PAGE",
             Self::BrinSamepageUpdate => "BRIN/SAMEPAGE_UPDATE",
             Self::Hash(kind) => kind.name(),
+            Self::Gin(kind) => kind.name(),
             Self::OfModel(ModelRecord::Change) => "Model/CHANGE",
             Self::OfModel(ModelRecord::Page) => "Model/PAGE",
             Self::FpiForHint => "XLOG/FPI_FOR_HINT",

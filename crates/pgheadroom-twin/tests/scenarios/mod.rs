@@ -286,7 +286,8 @@ fn places(spec: &ProfileSpec, db: &Database, outcome: &Outcome) -> Places {
             let listed = listed.filter(move |index| index.method == method);
             listed.map(|index| index.name.as_str())
         };
-        let names: Vec<&str> = of(Method::Btree).chain(of(Method::Hash)).collect();
+        let others = of(Method::Hash).chain(of(Method::Gin));
+        let names: Vec<&str> = of(Method::Btree).chain(others).collect();
         places.append(&mut of_table(db.table(table.table), &table.name, &names));
     }
     places
