@@ -15,6 +15,7 @@ import pytest
 
 from pgheadroom.errors import ProgramMissing
 from pgheadroom.servers import Cluster, Host, ServerPrograms, find_client
+from pgheadroom.servers.user import arguments, server_user
 from pgheadroom.wal import WalStats, names_of_server, read_wal
 
 pytestmark = [pytest.mark.each, pytest.mark.usefixtures("run_parent")]
@@ -77,7 +78,10 @@ def test_sums_over_two_timelines(programs: ServerPrograms, tmp_path: Path) -> No
         if version.major != programs.version.major:
             pytest.skip(f"pg_waldump of {version}")
         cluster = host.cluster("wal")
-        host.run([resetwal, "--wal-segsize=64", "-D", cluster.data_dir])
+        reset = host.run(
+            [resetwal, "--wal-segsize=64", "-D", cluster.data_dir], **arguments(server_user())
+        )
+        assert reset.returncode == 0, reset.stderr
         cluster.start(SETTINGS)
         _play(cluster, "postgres", "CREATE DATABASE one")
         _play(cluster, "one", TABLES)
@@ -100,6 +104,8 @@ def test_sums_over_two_timelines(programs: ServerPrograms, tmp_path: Path) -> No
             [waldump, "-p", tmp_path, "-t", "1", "-s", stats.start_lsn, "-e", switch]
         )
         expected.update(_dumped([waldump, "-p", tmp_path, "-t", "2", "-s", switch]))
+        sizes = {path.stat().st_size for path in tmp_path.iterdir() if len(path.name) == 24}
+    assert sizes == {64 * 1024**2}
     assert stats.timeline == 2
     assert stats.gaps == ()
     assert any(".partial" in note for note in stats.notes)

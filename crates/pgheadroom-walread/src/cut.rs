@@ -45,6 +45,19 @@ impl Part<'_> {
         at > 0 && prev == Some(header.prev) && header.total_bytes as usize > rest.len()
     }
 
+    /// Whether the page is there and has nothing from a position on: so a server leaves the page on
+    /// which its log ends, for pages are empty before they are written to.
+    ///
+    /// Source: `AdvanceXLInsertBuffer`, src/backend/access/transam/xlog.c (`REL_18_STABLE`).
+    pub fn is_empty_from(&self, lsn: Lsn) -> bool {
+        let rest = lsn.0.checked_sub(self.lsn.0).and_then(|at| {
+            let at = usize::try_from(at).ok()?;
+            self.page.get(at..)
+        });
+        self.there == PAGE_BYTES
+            && rest.is_some_and(|rest| !rest.is_empty() && rest.iter().all(|byte| *byte == 0))
+    }
+
     /// As [`Self::breaks`], of a record that began on an earlier page.
     fn breaks_crossing(&self) -> bool {
         let bytes = &self.page[..self.there];

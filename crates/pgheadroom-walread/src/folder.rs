@@ -83,6 +83,10 @@ pub fn choose(paths: &[PathBuf], timeline: Option<u32>) -> Result<Chosen, WalErr
     let line = Line::of(newest, &histories);
     let mut by_start: BTreeMap<Lsn, Piece> = BTreeMap::new();
     for mut piece in pieces {
+        if line.is_of_one_left(&piece) {
+            chosen.not_yet_written.push(piece.path);
+            continue;
+        }
         piece.left = line.left(&piece);
         if !line.has(&piece) {
             chosen.other_timelines.push(piece.path);
@@ -183,6 +187,20 @@ impl<'a> Line<'a> {
         found
             .map(|(_, left)| *left)
             .filter(|left| *left < piece.end())
+    }
+
+    /// Whether a piece holds nothing but what an earlier timeline had there, behind the place at
+    /// which it was left: a segment of it that is kept for later may have its own number.
+    ///
+    /// Source: `RemoveNonParentXlogFiles`, src/backend/access/transam/xlog.c (`REL_18_STABLE`).
+    fn is_of_one_left(&self, piece: &Piece) -> bool {
+        let begins = self.history.and_then(|history| {
+            let before = history.iter().rfind(|(one, _)| *one < piece.timeline);
+            before.map(|(_, left)| *left)
+        });
+        piece.said_timeline < piece.timeline
+            && begins.is_some_and(|begins| piece.start >= begins)
+            && !piece.has_pages_of(piece.timeline)
     }
 
     /// Whether a piece is of the line: of an earlier timeline up to where that was left. Without a

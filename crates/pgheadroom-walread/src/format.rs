@@ -28,10 +28,16 @@ const _: () = assert!(LONG_HEADER_BYTES as u64 == SIZE_OF_LONG_PAGE_HEADER);
 const FIRST_IS_CONTRECORD: u16 = 0x0001;
 /// The page has the long header. Source: `XLP_LONG_HEADER`.
 const LONG_HEADER: u16 = 0x0002;
-/// A record that a crash cut off was given up here. Source: `XLP_FIRST_IS_OVERWRITE_CONTRECORD`.
-const FIRST_IS_OVERWRITE_CONTRECORD: u16 = 0x0008;
-/// Source: `XLP_ALL_FLAGS`.
-const ALL_FLAGS: u16 = 0x000F;
+/// A record that a crash cut off was given up here; and all flags.
+///
+/// Source: `XLP_FIRST_IS_OVERWRITE_CONTRECORD` and `XLP_ALL_FLAGS`: up to 18 0x0004 is
+/// `XLP_BKP_REMOVABLE`, which 19's release candidate has no more.
+const fn gives_up_and_all(magic: u16) -> (u16, u16) {
+    match magic {
+        0xD122 => (0x0004, 0x0007),
+        _ => (0x0008, 0x000F),
+    }
+}
 
 /// Major version that wrote the WAL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -185,7 +191,7 @@ impl PageHeader {
     pub fn fits(&self, magic: u16, lsn: Lsn, segment_bytes: u64) -> bool {
         let first = lsn.0.is_multiple_of(segment_bytes);
         self.magic == magic
-            && self.info & !ALL_FLAGS == 0
+            && self.info & !gives_up_and_all(magic).1 == 0
             && self.address == lsn
             && (self.info & LONG_HEADER != 0) == first
     }
@@ -209,7 +215,7 @@ impl PageHeader {
     /// Whether a record that was cut off before this page was given up.
     #[must_use]
     pub const fn gives_up(&self) -> bool {
-        self.info & FIRST_IS_OVERWRITE_CONTRECORD != 0
+        self.info & gives_up_and_all(self.magic).0 != 0
     }
 }
 

@@ -36,6 +36,7 @@ pub mod rmgr;
 pub mod run;
 mod simple;
 pub mod sink;
+mod starts;
 pub mod sums;
 pub mod tally;
 

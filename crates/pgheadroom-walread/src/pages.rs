@@ -48,6 +48,10 @@ pub struct Pages {
     end: Option<Lsn>,
     /// Where whoever wants less than the file has ends.
     left: Option<Lsn>,
+    /// The last segment of which a page was where it was expected.
+    segment: Lsn,
+    /// Of the log, as far as its records have said.
+    timeline: u32,
     /// Where the bytes end that were handed on, from where on.
     from: Lsn,
     read_to: Lsn,
@@ -95,6 +99,8 @@ impl Pages {
             segment_bytes: piece.segment_bytes,
             end: (!is_joined).then(|| piece.end()),
             left: piece.left,
+            segment: piece.start,
+            timeline: 0,
             from: start,
             read_to: start,
             is_over: false,
@@ -107,9 +113,13 @@ impl Pages {
     /// The next page, its position and how many bytes of it the file has; None at the end. A page
     /// that the file cuts off ends with zeros.
     ///
+    /// # Arguments
+    /// * `timeline` - that the log is on: in a stream no segment of an earlier one follows.
+    ///
     /// # Errors
     /// [`WalError::Unreadable`]; [`WalError::Twice`] in a stream.
-    pub fn next_page(&mut self) -> Result<Option<PageRead<'_>>, WalError> {
+    pub fn next_page(&mut self, timeline: u32) -> Result<Option<PageRead<'_>>, WalError> {
+        self.timeline = timeline;
         // In a stream the header of the page behind is looked at too.
         let wanted = match self.joined {
             Some(_) => PAGE_BYTES + AHEAD_BYTES,
@@ -140,18 +150,16 @@ impl Pages {
         Ok(bytes.first_chunk().map(|page| (lsn, page, there)))
     }
 
-    /// Refuses the segment that was read last, if it comes once more: the newer timeline's begins
-    /// with a copy of what the older one's has. One that is kept for later is older.
-    fn refuse_again(&self, log: (u16, u64)) -> Result<(), WalError> {
-        let Some(last) = self.next.0.checked_sub(1) else {
-            return Ok(());
-        };
-        let last = Lsn(last / self.segment_bytes * self.segment_bytes);
-        match self.segment_at(self.at, log) {
-            Some(lsn) if lsn == last && last >= self.from => Err(WalError::Twice {
-                path: self.path.display().to_string(),
-                lsn,
-            }),
+    /// Refuses a segment that was read and comes once more, as the newer timeline's begins with a
+    /// copy of what the older one's has. One that is kept for later is from before the first.
+    fn refuse_again(&self, begins: Option<Lsn>) -> Result<(), WalError> {
+        match begins {
+            Some(lsn) if lsn < self.next && (self.from..=self.segment).contains(&lsn) => {
+                Err(WalError::Twice {
+                    path: self.path.display().to_string(),
+                    lsn,
+                })
+            }
             _ => Ok(()),
         }
     }
@@ -159,24 +167,35 @@ impl Pages {
     /// Finds where the page at hand lies, and how much of it is there before another one begins.
     fn place(&mut self, log: (u16, u64), there: usize) -> Result<usize, WalError> {
         if self.is_joining() {
+            self.segment = self.segment.max(self.segment_of(self.next));
             return Ok(there);
         }
-        self.refuse_again(log)?;
-        if let Some(lsn) = self.begin_at(self.at, log)
+        let begins = self.segment_at(self.at, log);
+        self.refuse_again(begins)?;
+        if let Some(lsn) = begins.filter(|lsn| *lsn > self.next)
             && !self.is_contradicted()
         {
             self.next = lsn;
             if self.is_joining() {
+                self.segment = lsn;
                 return Ok(there);
             }
         }
         let magic = log.0.to_le_bytes();
         let bytes = &self.chunk.bytes()[self.at..self.read];
         let pairs = bytes.windows(2).take(there).enumerate().skip(1);
-        let begins = pairs
-            .filter(|(_, pair)| *pair == magic)
-            .find(|(at, _)| self.begin_at(self.at + at, log).is_some());
-        Ok(begins.map_or(there, |(at, _)| at))
+        for (at, _) in pairs.filter(|(_, pair)| *pair == magic) {
+            let begins = self.segment_at(self.at + at, log);
+            self.refuse_again(begins)?;
+            if begins.is_some_and(|lsn| lsn > self.next) {
+                return Ok(at);
+            }
+        }
+        Ok(there)
+    }
+
+    fn segment_of(&self, lsn: Lsn) -> Lsn {
+        Lsn(lsn.0 / self.segment_bytes * self.segment_bytes)
     }
 
     /// Whether the page at hand is the expected one, and joins the one behind it.
@@ -203,18 +222,14 @@ impl Pages {
         })
     }
 
-    /// A later segment of this log that begins at a place in the chunk.
-    fn begin_at(&self, at: usize, log: (u16, u64)) -> Option<Lsn> {
-        self.segment_at(at, log).filter(|lsn| *lsn > self.next)
-    }
-
     /// A segment of this log that begins at a place in the chunk.
     fn segment_at(&self, at: usize, (magic, system): (u16, u64)) -> Option<Lsn> {
         let bytes = self.chunk.bytes()[..self.read].get(at..at + LONG_HEADER_BYTES)?;
         let header = PageHeader::read(bytes);
         let is_first = header.magic == magic
             && header.address.0.is_multiple_of(self.segment_bytes)
-            && header.fits(magic, header.address, self.segment_bytes);
+            && header.fits(magic, header.address, self.segment_bytes)
+            && header.timeline >= self.timeline;
         let long = header.long(bytes).filter(|_| is_first)?;
         let is_of_this_log = long.system == system
             && u64::from(long.segment_bytes) == self.segment_bytes

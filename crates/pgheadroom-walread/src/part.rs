@@ -46,6 +46,16 @@ struct Lost {
     resumed: Option<Lsn>,
     /// A segment that the log has reached since, by its first page.
     reached: Option<Lsn>,
+    /// The page is empty from there on, as a server leaves it where its log ends.
+    is_end: bool,
+}
+
+impl Lost {
+    /// The segment that the log has reached, whose records cannot be read. A first page alone is
+    /// none: one from before a crash of the operating system lies behind the log's end too.
+    fn reached(&self) -> Option<Lsn> {
+        self.reached.filter(|_| !self.is_end)
+    }
 }
 
 /// What one thread reads.
@@ -140,7 +150,7 @@ impl<S: Sink> Part<S> {
             self.lose_rest(cut);
         }
         while !self.is_stopped && !stop.load(Ordering::Relaxed) {
-            let Some((lsn, page, there)) = pages.next_page()? else {
+            let Some((lsn, page, there)) = pages.next_page(self.reader.timeline())? else {
                 break;
             };
             self.take_page(lsn, page, there, shown);
@@ -168,8 +178,10 @@ impl<S: Sink> Part<S> {
         }
         if let Some(lost) = &mut self.lost {
             lost.resumed.get_or_insert(lsn);
+            let header = PageHeader::read(page);
             if lsn.0.is_multiple_of(self.segment_bytes)
-                && PageHeader::read(page).fits(self.magic, lsn, self.segment_bytes)
+                && header.fits(self.magic, lsn, self.segment_bytes)
+                && header.timeline >= self.reader.timeline()
             {
                 lost.reached = Some(lsn);
             }
@@ -251,7 +263,10 @@ impl<S: Sink> Part<S> {
             None => self.reader.last().map(|_| broken.lsn),
         };
         let floor = self.close(broken.lsn).or(floor);
-        self.lost = Some(self.lost_at(broken.lsn, floor, broken.why));
+        self.lost = Some(Lost {
+            is_end: part.is_empty_from(broken.lsn),
+            ..self.lost_at(broken.lsn, floor, broken.why)
+        });
         true
     }
 
@@ -266,6 +281,7 @@ impl<S: Sink> Part<S> {
             is_tried: false,
             resumed: None,
             reached: None,
+            is_end: false,
         }
     }
 
@@ -326,6 +342,7 @@ impl<S: Sink> Part<S> {
             floor: lost.floor,
             magic: self.magic,
             segment_bytes: self.segment_bytes,
+            timeline: self.reader.timeline(),
         };
         let begin = behind.begin(lsn, page, from)?;
         lost.is_tried = true;
@@ -382,7 +399,7 @@ impl<S: Sink> Part<S> {
         }
         if self.lost.as_ref().is_some_and(|lost| lost.is_sure) {
             self.close(end);
-        } else if let Some(reached) = self.lost.as_ref().and_then(|lost| lost.reached) {
+        } else if let Some(reached) = self.lost.as_ref().and_then(Lost::reached) {
             // What is broken there is where the log ends, not what was broken before.
             self.close(reached);
             self.lost = Some(self.lost_at(reached, None, NO_RECORD));

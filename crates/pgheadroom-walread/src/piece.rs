@@ -107,6 +107,9 @@ pub struct Piece {
     pub start: Lsn,
     /// Its timeline, by its name, else by its first page.
     pub timeline: u32,
+    /// The timeline that its first page says: an earlier one's in the segment in which that was
+    /// left, which begins with a copy, and in one that is kept for later.
+    pub said_timeline: u32,
     /// `xlp_sysid`.
     pub system: u64,
     /// Version that wrote it.
@@ -209,6 +212,7 @@ impl Piece {
             packing,
             start: page.address,
             timeline: name.map_or(page.timeline, |name| name.timeline),
+            said_timeline: page.timeline,
             system: long.system,
             major,
             magic: page.magic,
@@ -230,6 +234,7 @@ impl Piece {
             packing,
             start: name.start(like.segment_bytes)?,
             timeline: name.timeline,
+            said_timeline: name.timeline,
             left: None,
             is_damaged: true,
             ..like.clone()
@@ -240,6 +245,12 @@ impl Piece {
     /// page has it, one that is kept for later. Pages are written in order, so few tell.
     #[must_use]
     pub fn has_pages(&self) -> bool {
+        self.has_pages_of(0)
+    }
+
+    /// As [`Self::has_pages`], of a timeline or a later one.
+    #[must_use]
+    pub fn has_pages_of(&self, timeline: u32) -> bool {
         let pages = self.segment_bytes / PAGE_BYTES as u64;
         (0..u64::BITS)
             .map(|shift| 1 << shift)
@@ -251,9 +262,10 @@ impl Piece {
                     .open(skip)
                     .and_then(|bytes| bytes.take(SHORT_HEADER_BYTES as u64).read_to_end(&mut head));
                 let lsn = Lsn(self.start.0.saturating_add(skip));
-                read.is_ok()
-                    && head.len() == SHORT_HEADER_BYTES
-                    && PageHeader::read(&head).fits(self.magic, lsn, self.segment_bytes)
+                read.is_ok() && head.len() == SHORT_HEADER_BYTES && {
+                    let header = PageHeader::read(&head);
+                    header.fits(self.magic, lsn, self.segment_bytes) && header.timeline >= timeline
+                }
             })
     }
 

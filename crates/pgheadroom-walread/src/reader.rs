@@ -16,9 +16,10 @@ use pgheadroom_crc32c::{Place, count_holding, holds};
 use pgheadroom_layout::Lsn;
 
 use crate::error::Broken;
-use crate::format::{PAGE_BYTES, PageHeader, RECORD_HEADER_BYTES, padded};
+use crate::format::{PAGE_BYTES, PageHeader, RECORD_HEADER_BYTES, padded, u32_at};
 use crate::page::{End, Found, check, is_switch, look};
 use crate::record::{Block, Header, Record, crc_of};
+use crate::rmgr::Rmgr;
 use crate::sink::Sink;
 
 /// How much of a record that crosses pages is kept. More than any record has whose main data are
@@ -72,6 +73,8 @@ pub struct Reader {
     pub first: Option<(Lsn, Lsn)>,
     /// Where the first one since [`Reader::seek`] began, whole or not.
     begun: Option<Lsn>,
+    /// The timeline that a record has said last: pages of earlier ones are none of this log.
+    timeline: u32,
 }
 
 impl Reader {
@@ -89,6 +92,7 @@ impl Reader {
             next: None,
             first: None,
             begun: None,
+            timeline: 0,
         }
     }
 
@@ -125,6 +129,12 @@ impl Reader {
         matches!(self.state, State::Switched { .. })
     }
 
+    /// The timeline that the log is on, as far as its records have said; else 0.
+    #[must_use]
+    pub const fn timeline(&self) -> u32 {
+        self.timeline
+    }
+
     /// Forgets what came before: after a gap the next page's first record is looked for.
     pub fn seek(&mut self) {
         self.state = State::Seeking;
@@ -153,6 +163,9 @@ impl Reader {
                 "a page that is not the expected one"
             };
             return self.broken(lsn, why);
+        }
+        if header.timeline < self.timeline {
+            return self.broken(lsn, "a page of a timeline that was left");
         }
         let begin = match from {
             Some(at) => Ok(Some(at)),
@@ -397,7 +410,11 @@ impl Reader {
         let outcome = match Record::decode(lsn, header, bytes, &mut blocks) {
             Err(why) => Err(why),
             Ok(record) if !sink.record(&record, end) => Ok(None),
-            Ok(record) => Ok(Some(record.header)),
+            Ok(record) => {
+                let timeline = timeline_of(&record).unwrap_or_default();
+                self.timeline = self.timeline.max(timeline);
+                Ok(Some(record.header))
+            }
         };
         self.blocks = blocks;
         match outcome {
@@ -448,4 +465,22 @@ impl Reader {
     fn broken_record(&self, why: &'static str) -> Step {
         self.broken(self.position().unwrap_or_default(), why)
     }
+}
+
+/// The timeline that a record says it is on: a checkpoint's, or that of a recovery's end.
+///
+/// Source: `CheckPoint.ThisTimeLineID`, `xl_end_of_recovery.ThisTimeLineID`,
+/// src/include/catalog/pg_control.h and src/include/access/xlog_internal.h (`REL_15_STABLE` to
+/// `REL_18_STABLE`): behind eight bytes in each.
+fn timeline_of(record: &Record<'_>) -> Option<u32> {
+    const CHECKPOINT_SHUTDOWN: u8 = 0x00;
+    const CHECKPOINT_ONLINE: u8 = 0x10;
+    const END_OF_RECOVERY: u8 = 0x90;
+    let is_said = Rmgr::of(record.header.rmgr) == Rmgr::Xlog
+        && matches!(
+            record.info(),
+            CHECKPOINT_SHUTDOWN | CHECKPOINT_ONLINE | END_OF_RECOVERY
+        );
+    let timeline = record.main().get(8..12).filter(|_| is_said)?;
+    Some(u32_at(timeline, 0))
 }

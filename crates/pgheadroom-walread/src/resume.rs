@@ -24,6 +24,8 @@ pub struct Behind {
     pub magic: u16,
     /// `wal_segment_size`.
     pub segment_bytes: u64,
+    /// Pages of earlier timelines are none of this log.
+    pub timeline: u32,
 }
 
 impl Behind {
@@ -34,7 +36,8 @@ impl Behind {
     #[must_use]
     pub fn begin(&self, lsn: Lsn, page: &[u8; PAGE_BYTES], from: usize) -> Option<usize> {
         let header = PageHeader::read(page);
-        if !header.fits(self.magic, lsn, self.segment_bytes) {
+        let fits = header.fits(self.magic, lsn, self.segment_bytes);
+        if !fits || header.timeline < self.timeline {
             return None;
         }
         let from = from.max(header.bytes()).next_multiple_of(8);

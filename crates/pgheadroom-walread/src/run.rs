@@ -11,14 +11,17 @@ use pgheadroom_layout::Lsn;
 use crate::beside::side_by_side;
 use crate::chunk::Chunk;
 use crate::detail::Wanted;
-use crate::error::WalError;
+use crate::error::{Broken, WalError};
 use crate::format::{LONG_HEADER_BYTES, PAGE_BYTES};
 use crate::outcome::{Gap, Outcome, tally_of};
 use crate::pages::Pages;
 use crate::part::Part;
 use crate::piece::Piece;
 use crate::sink::Sink;
+use crate::starts::Starts;
 use crate::tally::Range;
+
+const BEFORE_START: &str = "a record from before the server started";
 
 /// Sums the records of pieces that lie in a range.
 ///
@@ -31,6 +34,47 @@ use crate::tally::Range;
 /// # Errors
 /// [`WalError`] for files that cannot be read.
 pub fn run(
+    pieces: &[Piece],
+    range: Range,
+    wanted: &Wanted,
+    threads: usize,
+    stop: &AtomicBool,
+) -> Result<Outcome, WalError> {
+    let outcome = sums(pieces, range, wanted, threads, stop)?;
+    if outcome.gaps.is_empty() {
+        return Ok(outcome);
+    }
+    let Some(end) = end_after_crash(pieces, range, stop)? else {
+        return Ok(outcome);
+    };
+    let range = Range { to: end, ..range };
+    Ok(Outcome {
+        end: Some(Broken {
+            lsn: end,
+            why: BEFORE_START,
+        }),
+        ..sums(pieces, range, wanted, threads, stop)?
+    })
+}
+
+/// Where the log ends, if whole records behind a gap are from before the server's last start.
+fn end_after_crash(
+    pieces: &[Piece],
+    range: Range,
+    stop: &AtomicBool,
+) -> Result<Option<Lsn>, WalError> {
+    let Some(first) = pieces.first() else {
+        return Ok(None);
+    };
+    let starts = Starts::new(first.major, first.segment_bytes, range.to);
+    let whole = Range {
+        to: range.to,
+        ..Range::default()
+    };
+    Ok(run_sink(pieces, whole, starts, stop)?.end)
+}
+
+fn sums(
     pieces: &[Piece],
     range: Range,
     wanted: &Wanted,

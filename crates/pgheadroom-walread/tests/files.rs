@@ -8,10 +8,9 @@ mod wal_writer;
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 
 use pgheadroom_layout::Lsn;
-use pgheadroom_walread::{Range, WalError, Wanted, choose};
+use pgheadroom_walread::{Range, WalError, choose};
 use summing::{START, assert_sums, long_history, put_in_order, read, read_range};
 use wal_writer::{SEGMENT, Writer, block, folder, name};
 
@@ -197,27 +196,6 @@ fn packed_and_partial() {
     let partial = PathBuf::from(format!("{}.gz.partial", paths[1].display()));
     fs::write(&partial, &packed[..packed.len() / 2]).unwrap();
     assert_eq!(read(&folder).gaps.len(), 1);
-}
-
-/// In a pipe no name tells two timelines' segments apart: refused, and not the log's end.
-#[test]
-fn segment_twice_in_a_stream() {
-    let (wal, _, _) = long_history(START);
-    let bytes = &wal.bytes[..2 * SEGMENT as usize];
-    let again = &wal.bytes[SEGMENT as usize..2 * SEGMENT as usize];
-    let stream = [bytes, again].concat();
-    let read = pgheadroom_walread::run::run_stream(
-        "-",
-        Box::new(std::io::Cursor::new(stream)),
-        Range::default(),
-        &Wanted::default(),
-        false,
-        &AtomicBool::new(false),
-    );
-    let Err(WalError::Twice { lsn, .. }) = read else {
-        panic!("it is read on")
-    };
-    assert_eq!(lsn, Lsn(START + SEGMENT));
 }
 
 /// A timeline that was left goes on in the newer one's files, by the history.

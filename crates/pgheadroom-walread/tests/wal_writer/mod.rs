@@ -43,6 +43,9 @@ pub struct Writer {
     start: u64,
     pub bytes: Vec<u8>,
     pub prev: u64,
+    pub xid: u32,
+    /// Flags of the next page beside those that follow from its place.
+    pub flags: u16,
 }
 
 impl Writer {
@@ -55,6 +58,8 @@ impl Writer {
             start,
             bytes: Vec::new(),
             prev: 0,
+            xid: 700,
+            flags: 0,
         }
     }
 
@@ -66,7 +71,8 @@ impl Writer {
     fn page_header(&mut self, left: u32) {
         let lsn = self.position();
         let long = lsn.is_multiple_of(SEGMENT);
-        let info = u16::from(left > 0) | if long { 2 } else { 0 };
+        let info = u16::from(left > 0) | if long { 2 } else { 0 } | self.flags;
+        self.flags = 0;
         self.bytes.extend(self.magic.to_le_bytes());
         self.bytes.extend(info.to_le_bytes());
         self.bytes.extend(self.timeline.to_le_bytes());
@@ -90,7 +96,7 @@ impl Writer {
         let total = 24 + payload.len() as u32;
         let mut record = Vec::new();
         record.extend(total.to_le_bytes());
-        record.extend(700_u32.to_le_bytes());
+        record.extend(self.xid.to_le_bytes());
         record.extend(self.prev.to_le_bytes());
         record.extend([info, rmgr, 0, 0]);
         let crc = crc32c::crc32c_append(crc32c::crc32c(&payload), &record);
