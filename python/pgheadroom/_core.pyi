@@ -979,6 +979,9 @@ class WalCourses:
     """The log under other checkpoints. Positions are numbers."""
 
     @property
+    def gaps(self) -> list[tuple[int, int, str, str]]:
+        """What of the range could not be read: from, to, the file, what is wrong there."""
+    @property
     def start_lsn(self) -> int:
         """Where all courses begin with a checkpoint."""
     @property
@@ -1013,6 +1016,9 @@ class WalCourses:
 class WalPacked:
     """The images of the log under each compression; of the sample, but for the first four."""
 
+    @property
+    def gaps(self) -> list[tuple[int, int, str, str]]:
+        """What of the range could not be read: from, to, the file, what is wrong there."""
     @property
     def images(self) -> int:
         """Images, all."""

@@ -7,6 +7,7 @@ import random
 import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from wal_files import PAGE, SEGMENT, WalFile
@@ -237,6 +238,30 @@ def test_refused(tmp_path: Path) -> None:
         wal_what_if(tmp_path)
     assert run(["wal", "what-if", str(tmp_path), "--completion-target", "2"]) == 2
     assert run(["wal", "what-if", str(tmp_path), "--sizes", "many"]) == 2
+
+
+@pytest.mark.parametrize("reading", ["wal_sums", "wal_courses", "wal_packed"])
+def test_segment_gone_between_readings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reading: str
+) -> None:
+    """A server may remove a segment after it was read once: no reading goes on without it."""
+    folder = _log(tmp_path / "log", _history(25_000), every_s=800)
+    last = {"wal_sums": 3, "wal_courses": 1, "wal_packed": 1}[reading]
+    begun = 0
+    core = getattr(_core, reading)
+
+    def without_one(*args: Any, **kwargs: Any) -> Any:
+        nonlocal begun
+        begun += 1
+        if begun == last:
+            sorted(folder.iterdir())[1].unlink()
+        return core(*args, **kwargs)
+
+    monkeypatch.setattr(_core, reading, without_one)
+    assert len(list(folder.iterdir())) > 2
+    with pytest.raises(WalIncomplete, match="without gaps"):
+        wal_what_if(folder)
+    assert begun == last
 
 
 @pytest.mark.parametrize("form", ["text", "json", "csv", "markdown"])

@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use pgheadroom_layout::Lsn;
-use pgheadroom_walread::choose;
 use pgheadroom_walread::facts::Facts;
 use pgheadroom_walread::packing::{METHODS, Packed};
 use pgheadroom_walread::replay::{BLOCKS_MOST, Replay, Trigger};
 use pgheadroom_walread::run::run_sink;
+use pgheadroom_walread::{Gap, choose};
 use pyo3::prelude::*;
 
 use crate::error::CoreError;
-use crate::walread::{positions, watched};
+use crate::walread::{GapTuple, gap_tuples, positions, watched};
 
 /// Relation; images that go, their bytes, bytes of the log; images that come, the same.
 type ChangeTuple = ((u32, u32, u32), u64, u64, i64, u64, u64, i64);
@@ -34,6 +34,7 @@ pub struct WalCourses {
     one_in: u64,
     fit: (u64, u64, u64, u64),
     courses: Vec<CourseTuple>,
+    gaps: Vec<GapTuple>,
 }
 
 /// The log under other compressions; see `_core.pyi`.
@@ -47,6 +48,7 @@ pub struct WalPacked {
     sampled_bytes: u64,
     broken: u64,
     methods: Vec<MethodTuple>,
+    gaps: Vec<GapTuple>,
 }
 
 /// Replays WAL under other checkpoints; see `_core.pyi`.
@@ -78,19 +80,20 @@ pub fn wal_courses(
                 (piece.major, piece.segment_bytes)
             });
         let facts = Facts::new(major, range.from, range.to);
-        let facts = run_sink(&chosen.pieces, range, facts, &stop)?;
+        let (facts, mut gaps) = run_sink(&chosen.pieces, range, facts, &stop)?;
         let bounds = (range.from, range.to);
         let blocks_most = blocks_most.unwrap_or(BLOCKS_MOST);
         let replay = Replay::new(&facts, segment_bytes, bounds, &triggers, blocks_most);
-        let replay = run_sink(&chosen.pieces, range, replay, &stop)?;
-        Ok(courses_of(&facts, &replay, start_lsn))
+        let (replay, again) = run_sink(&chosen.pieces, range, replay, &stop)?;
+        gaps.extend(again);
+        Ok(courses_of(&facts, &replay, start_lsn, &gaps))
     };
     let found = py.detach(|| watched(&stop, work))?;
     let found: Result<WalCourses, pgheadroom_walread::WalError> = found;
     Ok(found.map_err(CoreError::from)?)
 }
 
-fn courses_of(facts: &Facts, replay: &Replay<'_>, start_lsn: u64) -> WalCourses {
+fn courses_of(facts: &Facts, replay: &Replay<'_>, start_lsn: u64, gaps: &[Gap]) -> WalCourses {
     let courses = replay.courses.iter().map(|course| {
         let changed = replay.relations.iter().zip(&course.changes);
         let changes = changed
@@ -135,6 +138,7 @@ fn courses_of(facts: &Facts, replay: &Replay<'_>, start_lsn: u64) -> WalCourses 
             fit.error_bytes,
         ),
         courses: courses.collect(),
+        gaps: gap_tuples(gaps),
     }
 }
 
@@ -154,13 +158,13 @@ pub fn wal_packed(
         let chosen = choose(&paths, timeline)?;
         let range = positions(Some(from_lsn), Some(to_lsn));
         let sink = Packed::new(Lsn(from_lsn), Lsn(to_lsn), every);
-        let mut packed = run_sink(&chosen.pieces, range, sink, &stop)?;
+        let (mut packed, gaps) = run_sink(&chosen.pieces, range, sink, &stop)?;
         packed.flush();
-        Ok(packed)
+        Ok((packed, gaps))
     };
     let found = py.detach(|| watched(&stop, work))?;
-    let found: Result<Packed, pgheadroom_walread::WalError> = found;
-    let packed = found.map_err(CoreError::from)?;
+    let found: Result<_, pgheadroom_walread::WalError> = found;
+    let (packed, gaps) = found.map_err(CoreError::from)?;
     let methods = packed.methods.iter().zip(METHODS);
     Ok(WalPacked {
         images: packed.images,
@@ -173,5 +177,6 @@ pub fn wal_packed(
         methods: methods
             .map(|(sums, (_, name))| (name, sums.bytes, sums.with_length, sums.cpu_ns))
             .collect(),
+        gaps: gap_tuples(&gaps),
     })
 }

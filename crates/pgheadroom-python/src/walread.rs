@@ -14,7 +14,7 @@ use pgheadroom_walread::format::Major;
 use pgheadroom_walread::image::Pages;
 use pgheadroom_walread::piece::Piece;
 use pgheadroom_walread::run::{run, run_sink, run_stream};
-use pgheadroom_walread::{Cause, Chosen, Outcome, Range, WalError, Wanted, choose, rmgr};
+use pgheadroom_walread::{Cause, Chosen, Gap, Outcome, Range, WalError, Wanted, choose, rmgr};
 use pyo3::prelude::*;
 
 use crate::error::CoreError;
@@ -26,6 +26,15 @@ type RelationTuple = (Option<(u32, u32, u32)>, u64, u64, u64, u64);
 
 /// Number, first record, how and when it ended, records, bytes, bytes of images.
 type TransactionTuple = (u32, u64, &'static str, Option<i64>, u64, u64, u64);
+
+/// From where to where, the file, and what is wrong there.
+pub(crate) type GapTuple = (u64, u64, String, &'static str);
+
+pub(crate) fn gap_tuples(gaps: &[Gap]) -> Vec<GapTuple> {
+    let gaps = gaps.iter();
+    gaps.map(|gap| (gap.from.0, gap.to.0, gap.path.clone(), gap.why))
+        .collect()
+}
 
 /// What a range of WAL adds up to; see `_core.pyi`.
 #[pyclass(module = "pgheadroom._core", frozen)]
@@ -201,10 +210,8 @@ impl WalSums {
     }
 
     #[getter]
-    fn gaps(&self) -> Vec<(u64, u64, String, &'static str)> {
-        let gaps = self.outcome.gaps.iter();
-        gaps.map(|gap| (gap.from.0, gap.to.0, gap.path.clone(), gap.why))
-            .collect()
+    fn gaps(&self) -> Vec<GapTuple> {
+        gap_tuples(&self.outcome.gaps)
     }
 
     #[getter]
@@ -266,9 +273,9 @@ pub fn wal_pages(
     let work = || {
         let chosen = choose(&paths, timeline)?;
         let sink = Pages::new(range.from, range.to, most);
-        run_sink(&chosen.pieces, range, sink, &stop)
+        Ok(run_sink(&chosen.pieces, range, sink, &stop)?.0)
     };
-    let pages = py.detach(|| watched(&stop, work))?;
+    let pages: Result<Pages, WalError> = py.detach(|| watched(&stop, work))?;
     let found = pages.map_err(CoreError::from)?.found.into_iter();
     Ok(found
         .map(|one| {

@@ -71,7 +71,7 @@ fn end_after_crash(
         to: range.to,
         ..Range::default()
     };
-    Ok(run_sink(pieces, whole, starts, stop)?.end)
+    Ok(run_sink(pieces, whole, starts, stop)?.0.end)
 }
 
 fn sums(
@@ -102,7 +102,8 @@ fn sums(
     Ok(part.outcome())
 }
 
-/// Hands the records of pieces on, one after another, from the page on which `range` begins.
+/// Hands the records of pieces on, one after another, from the page on which `range` begins; and
+/// says what of the range could not be read.
 ///
 /// # Arguments
 /// * `pieces` - of one server, in order ([`crate::choose`]).
@@ -115,14 +116,14 @@ pub fn run_sink<S: Sink>(
     range: Range,
     sink: S,
     stop: &AtomicBool,
-) -> Result<S, WalError> {
+) -> Result<(S, Vec<Gap>), WalError> {
     let read = Reach::of(pieces, range);
     let Some(first) = read.begins(range) else {
-        return Ok(sink);
+        return Ok((sink, Vec::new()));
     };
     let mut part = Part::new(first, sink);
     part.read(read.pieces, range, stop, Chunk::new())?;
-    Ok(part.into_sink().0)
+    Ok(part.into_sink())
 }
 
 /// Hands on the records of pages one after another, as of one file; and what could not be read.

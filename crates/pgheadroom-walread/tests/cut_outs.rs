@@ -14,7 +14,10 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use pgheadroom_layout::Lsn;
-use pgheadroom_walread::run::run_stream;
+use pgheadroom_walread::piece::Piece;
+use pgheadroom_walread::record::Record;
+use pgheadroom_walread::run::{run_sink, run_stream};
+use pgheadroom_walread::sink::Sink;
 use pgheadroom_walread::{Outcome, Range, Wanted, choose, run};
 use wal_writer::{Folder, SEGMENT, Writer, block, folder, imaged, name, random};
 
@@ -378,6 +381,62 @@ fn try_folder(folder: &Folder, there: &mut There, log: &Log, (threads, state): (
         let range = any_range(state, log);
         let outcome = run(&chosen.pieces, range, &Wanted::default(), threads, &stop).unwrap();
         check_range(&outcome, range, &whole, log, ends);
+        check_sink(&chosen.pieces, range, &whole, log, &outcome);
+    }
+}
+
+/// Keeps where the records of a range begin, as those who replay a log look at them.
+struct Handed {
+    range: Range,
+    begins: Vec<usize>,
+    is_gap: bool,
+    /// Those that follow on a gap.
+    behind_gaps: Vec<usize>,
+}
+
+impl Sink for Handed {
+    fn record(&mut self, record: &Record<'_>, end: Lsn) -> bool {
+        if end > self.range.to {
+            return false;
+        }
+        if record.lsn >= self.range.from {
+            let begin = (record.lsn.0 - START) as usize;
+            if std::mem::take(&mut self.is_gap) {
+                self.behind_gaps.push(begin);
+            }
+            self.begins.push(begin);
+        }
+        true
+    }
+
+    fn gap(&mut self) {
+        self.is_gap = true;
+    }
+}
+
+/// Whoever is handed the records of a range is handed those that are summed, once and in order, and
+/// told each gap between them; and the gaps are the same.
+fn check_sink(pieces: &[Piece], range: Range, whole: &[usize], log: &Log, outcome: &Outcome) {
+    let sink = Handed {
+        range,
+        begins: Vec::new(),
+        is_gap: false,
+        behind_gaps: Vec::new(),
+    };
+    let (handed, gaps) = run_sink(pieces, range, sink, &AtomicBool::new(false)).unwrap();
+    let expected: Vec<usize> = whole
+        .iter()
+        .map(|place| log.records[*place])
+        .filter(|(begin, end)| {
+            START + *begin as u64 >= range.from.0 && START + *end as u64 <= range.to.0
+        })
+        .map(|(begin, _)| begin)
+        .collect();
+    assert_eq!(handed.begins, expected);
+    assert_eq!(gaps, outcome.gaps);
+    for (from, _) in outcome.tally.spans.iter().skip(1) {
+        let begin = (from.0 - START) as usize;
+        assert!(handed.behind_gaps.contains(&begin), "{begin:X}");
     }
 }
 

@@ -317,10 +317,7 @@ def _stats(sums: _core.WalSums, names: Callable[[], Names]) -> WalStats:
             )
         ),
         memo=dict(sums.memo),
-        gaps=tuple(
-            Gap(from_lsn=shown_lsn(low), to_lsn=shown_lsn(high), path=path, why=why)
-            for low, high, path, why in sums.gaps
-        ),
+        gaps=tuple(map(as_gap, sums.gaps)),
         files=sums.files,
         notes=tuple(_notes(sums, relations)),
         transactions=tuple(
@@ -336,6 +333,12 @@ def _stats(sums: _core.WalSums, names: Callable[[], Names]) -> WalStats:
             for xid, first, ending, at, count, length, images in sums.transactions
         ),
     )
+
+
+def as_gap(gap: tuple[int, int, str, str]) -> Gap:
+    """A stretch that could not be read."""
+    low, high, path, why = gap
+    return Gap(from_lsn=shown_lsn(low), to_lsn=shown_lsn(high), path=path, why=why)
 
 
 def _relations(sums: _core.WalSums, names: Names) -> tuple[RelationWal, ...]:

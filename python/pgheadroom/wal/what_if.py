@@ -18,8 +18,8 @@ from pgheadroom.errors import InputError, WalIncomplete
 from pgheadroom.units import show_duration
 from pgheadroom.wal.names import Names
 from pgheadroom.wal.other_checkpoints import Grid, in_force_of, knee_of, triggers, with_checkpoints
-from pgheadroom.wal.reading import existing, parsed_position, read_wal, shown_lsn
-from pgheadroom.wal.values import WalStats
+from pgheadroom.wal.reading import as_gap, existing, parsed_position, read_wal, shown_lsn
+from pgheadroom.wal.values import Gap, WalStats
 from pgheadroom.wal.what_if_values import CompressionWal, IndexWal, WhatIf
 
 IMAGES_MOST = 20_000
@@ -66,6 +66,7 @@ def wal_what_if(
     stats = read_wal(
         found, begin=shown_lsn(start), end=shown_lsn(stop), timeline=timeline, names=names
     )
+    _refuse(stats.gaps)
     courses = _core.wal_courses(
         found,
         start_lsn=start,
@@ -73,6 +74,7 @@ def wal_what_if(
         triggers=triggers(grid, segment_bytes),
         timeline=timeline,
     )
+    _refuse(map(as_gap, courses.gaps))
     checkpoint = (
         in_force_of(stats, grid, courses),
         *with_checkpoints(stats, grid, courses, segment_bytes),
@@ -93,14 +95,7 @@ def wal_what_if(
 
 def _bounds(found: Sequence[Path], whole: WalStats, timeline: int | None) -> tuple[int, int, int]:
     """The first redo point, the end, and the segments' size."""
-    if whole.gaps:
-        gap = whole.gaps[0]
-        raise WalIncomplete(
-            f"{gap.from_lsn} to {gap.to_lsn} is missing ({gap.path}: {gap.why}): what-if wants a "
-            "log without gaps; name a range on one side of it",
-            lsn=gap.from_lsn,
-            path=gap.path,
-        )
+    _refuse(whole.gaps)
     low = None if whole.start_lsn is None else parsed_position(whole.start_lsn)
     high = None if whole.end_lsn is None else parsed_position(whole.end_lsn)
     sums = _core.wal_sums(found, timeline=timeline, from_lsn=low, to_lsn=high)
@@ -111,6 +106,17 @@ def _bounds(found: Sequence[Path], whole: WalStats, timeline: int | None) -> tup
             "which pages have had their images; give more segments"
         )
     return min(points), high, sums.segment_bytes
+
+
+def _refuse(gaps: Iterable[Gap]) -> None:
+    """Each reading is refused that misses a part: a server may remove a segment between two."""
+    for gap in gaps:
+        raise WalIncomplete(
+            f"{gap.from_lsn} to {gap.to_lsn} is missing ({gap.path}: {gap.why}): what-if wants a "
+            "log without gaps; name a range on one side of it",
+            lsn=gap.from_lsn,
+            path=gap.path,
+        )
 
 
 def _compressions(
@@ -126,6 +132,7 @@ def _compressions(
     packed = _core.wal_packed(
         found, from_lsn=bounds[0], to_lsn=bounds[1], every=every, timeline=timeline
     )
+    _refuse(map(as_gap, packed.gaps))
     if packed.sampled == 0:
         return
     factor = packed.unpacked_bytes / max(packed.sampled_bytes, 1)
