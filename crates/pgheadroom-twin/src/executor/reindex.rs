@@ -132,7 +132,8 @@ impl Table {
         let definition = self.indexes.definitions[position].clone();
         let logs = !wal.skips_new_relations();
         let hash = self.filled_hash(behaviour, definition, rows.iter().copied(), (logs, wal))?;
-        wal.end_new_fork(hash.index.main(), hash.index.page_count());
+        let (fork, pages) = (hash.index.main(), hash.index.page_count());
+        wal.end_new_fork_with_new_pages(fork, pages, &hash.index.new_blocks());
         let old = std::mem::replace(&mut self.indexes.hashes[number], hash);
         wal.drop_fork(old.index.main());
         Ok(())

@@ -346,7 +346,8 @@ impl Table {
         if definition.method == IndexMethod::Hash {
             self.build_hash(behaviour, definition, !wal.skips_new_relations(), wal)?;
             let hash = self.indexes.hashes.last().expect("it was built");
-            wal.end_new_fork(hash.index.main(), hash.index.page_count());
+            let (fork, pages) = (hash.index.main(), hash.index.page_count());
+            wal.end_new_fork_with_new_pages(fork, pages, &hash.index.new_blocks());
             return Ok(());
         }
         if definition.method == IndexMethod::Gin {

@@ -5,6 +5,8 @@
 //! overflow page --bits, in the order in which pages were added--> block
 //! ```
 
+use std::ops::Range;
+
 use pgheadroom_layout::decode::hash::Metapage;
 use pgheadroom_layout::hash_index::{
     BITMAP_BYTES, BITMAP_SHIFT, SIZE_OF_HASH_META_PAGE, SIZE_OF_HASH_PAGE_OPAQUE, SPLIT_POINTS,
@@ -126,6 +128,15 @@ impl Meta {
         } else {
             0
         }
+    }
+
+    /// The blocks of buckets that are still to come, which are new: room was made for all of a
+    /// split point, and of it the last page was written.
+    ///
+    /// Source: `_hash_alloc_buckets`, src/backend/access/hash/hashpage.c (REL_18_STABLE).
+    pub fn new_blocks(&self) -> Range<u32> {
+        let last = total_buckets(self.ovflpoint) - 1;
+        self.block_of(last.min(self.max_bucket + 1))..self.block_of(last)
     }
 
     /// A further bucket.

@@ -19,6 +19,8 @@ mod split;
 mod texts;
 mod vacuum;
 
+use std::ops::Range;
+
 use pgheadroom_layout::wal_record::{
     Page, hash_init_bitmap_page, hash_init_meta_page, hash_insert,
 };
@@ -91,6 +93,11 @@ impl HashIndex {
     /// Pages of its fork.
     pub fn page_count(&self) -> u32 {
         u32::try_from(self.pages.len()).expect("blocks of a fork")
+    }
+
+    /// Pages that nobody has written yet.
+    pub fn new_blocks(&self) -> Range<u32> {
+        self.meta.new_blocks()
     }
 
     /// A new entry.

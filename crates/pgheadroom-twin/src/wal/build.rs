@@ -3,8 +3,11 @@
 //! ```text
 //! wal_level replica, logical   every page is logged as it is (XLOG FPI), and written at once
 //! wal_level minimal            nothing is logged; at commit a small relation is logged whole
-//!                              (32 pages a record, holes too), a large one is synced instead
+//!                              (32 pages a record, holes too, no new page), a large one is synced
+//!                              instead
 //! ```
+
+use std::ops::Range;
 
 use pgheadroom_layout::BlockNumber;
 use pgheadroom_layout::version::Behaviour;
@@ -56,7 +59,8 @@ impl Wal {
             return;
         }
         let per_record = behaviour.index_build_pages_per_record as usize;
-        self.log_whole(fork, holes, per_record, false);
+        let pages: Vec<_> = (0..).map(BlockNumber).zip(holes.iter().copied()).collect();
+        self.log_whole(fork, &pages, per_record, false);
     }
 
     /// All pages of a new fork are logged from the buffers; their holes in order.
@@ -64,22 +68,41 @@ impl Wal {
     /// Source: `log_newpage_range`, src/backend/access/transam/xloginsert.c (REL_18_STABLE).
     pub(crate) fn log_fork(&mut self, fork: ForkId, holes: &[u32]) {
         if !self.skips_new_relations() {
-            self.log_whole(fork, holes, RANGE_PAGES, true);
+            let pages: Vec<_> = (0..).map(BlockNumber).zip(holes.iter().copied()).collect();
+            self.log_whole(fork, &pages, RANGE_PAGES, true);
         }
     }
 
     /// The transaction that made this fork, with so many pages, ends.
     pub(crate) fn end_new_fork(&mut self, fork: ForkId, pages: u32) {
+        self.end_new_fork_with_new_pages(fork, pages, &(0..0));
+    }
+
+    /// The same of a fork in which pages are new, as a file is extended: they are not logged.
+    pub(crate) fn end_new_fork_with_new_pages(
+        &mut self,
+        fork: ForkId,
+        pages: u32,
+        new: &Range<u32>,
+    ) {
         if self.logged_below_pages.is_some_and(|limit| pages < limit) {
-            self.log_whole(fork, &vec![0; pages as usize], RANGE_PAGES, true);
+            let blocks = (0..pages).filter(|block| !new.contains(block));
+            let pages: Vec<_> = blocks.map(|block| (BlockNumber(block), 0)).collect();
+            self.log_whole(fork, &pages, RANGE_PAGES, true);
         }
     }
 
-    fn log_whole(&mut self, fork: ForkId, holes: &[u32], per_record: usize, in_buffers: bool) {
-        let mut blocks = (0..).map(BlockNumber);
-        for holes in holes.chunks(per_record) {
-            let mut images: Vec<Image> = Vec::with_capacity(holes.len());
-            for (&hole, block) in holes.iter().zip(blocks.by_ref()) {
+    /// Pages by block and hole.
+    fn log_whole(
+        &mut self,
+        fork: ForkId,
+        pages: &[(BlockNumber, u32)],
+        per_record: usize,
+        in_buffers: bool,
+    ) {
+        for pages in pages.chunks(per_record) {
+            let mut images: Vec<Image> = Vec::with_capacity(pages.len());
+            for &(block, hole) in pages {
                 if in_buffers {
                     self.pages.log(fork, block);
                 } else {
