@@ -106,6 +106,11 @@ def test_a_width_may_be_a_number() -> None:
         ("enum", {}, "labels: missing"),
         ("enum", {"labels": ["a", "a"]}, "each label once"),
         ("int4", {"labels": ["a"]}, "none, for int4 is no enum"),
+        (
+            "int4",
+            {"values": {"kind": "constant", "new": "a"}},
+            "values.new: found 'a', expected none, for int4 is no enum",
+        ),
         ("enum", {"labels": ["a"], "values": {"kind": "serial"}}, "constant or random"),
         (
             "enum",

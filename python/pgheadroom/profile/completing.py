@@ -195,7 +195,7 @@ def _completed_column(
     if column.elements is not None:
         column = _with_elements(column, raw, path, table)
     width = _completed_width(column, raw, f"{path}.width")
-    check_labels(replace(column, values=values), raw, path)
+    check_labels(replace(column, values=values), path)
     completed = replace(column, values=values, width=width)
     check_ordered(completed, path)
     return completed

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from pgheadroom.forms import FieldError, fail
 from pgheadroom.profile.change import Change
-from pgheadroom.profile.spelling import Raw
 from pgheadroom.profile.tables import ColumnProfile
 
 LABELS_MAX = 1000
@@ -14,7 +13,7 @@ LABELS_MAX = 1000
 _SUM_TOLERANCE = 1e-6
 
 
-def check_labels(column: ColumnProfile, raw: Raw, path: str) -> None:
+def check_labels(column: ColumnProfile, path: str) -> None:
     """
     Refuse an enum without labels, labels of another type, and shares that are not theirs.
 
@@ -29,7 +28,8 @@ def check_labels(column: ColumnProfile, raw: Raw, path: str) -> None:
             ("values.new", values.new),
         ):
             if found:
-                fail(f"{path}.{place}", raw.get(place), f"none, for {column.type} is no enum")
+                told = list(found) if isinstance(found, tuple) else found
+                fail(f"{path}.{place}", told, f"none, for {column.type} is no enum")
         return
     if not labels:
         raise FieldError(

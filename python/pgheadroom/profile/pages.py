@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 from pgheadroom import _core
 from pgheadroom.forms import fail
 from pgheadroom.profile.column_types import payload_bytes
 from pgheadroom.profile.spelling import Raw
-from pgheadroom.profile.tables import ColumnProfile, TableProfile
+from pgheadroom.profile.tables import ColumnProfile, PageKind, TableProfile
 
 KINDS_MAX = 100
 FILLED_FRAC_MIN = 0.001
@@ -57,11 +58,21 @@ def completed_pages(table: TableProfile, raw: Raw, path: str) -> TableProfile:
     total = sum(kind.pages_frac for kind in table.pages)
     if abs(total - 1) > _SUM_TOLERANCE:
         fail(f"{path}.pages", round(total, 6), "values of pages_frac whose sum is 1")
-    mean = sum(kind.pages_frac * kind.rows for kind in table.pages)
+    mean = _mean_rows(table.pages)
     if mean < FILLED_FRAC_MIN * per_page:
         expected = f"pages with at least {FILLED_FRAC_MIN:.1%} of rows_per_page ({per_page})"
         fail(f"{path}.pages", f"{mean:.3g} rows on the mean page", expected)
     return replace(table, rows_per_page=per_page)
+
+
+def _mean_rows(pages: Sequence[PageKind]) -> float:
+    """Of the blocks that are loaded: none is beyond the whole, the last kind takes what is left."""
+    ends = [min(total, 1.0) for total in accumulate(kind.pages_frac for kind in pages)]
+    ends[-1] = 1.0
+    begins = [0.0, *ends]
+    return sum(
+        (end - begin) * kind.rows for begin, end, kind in zip(begins, ends, pages, strict=False)
+    )
 
 
 def loaded_rows_per_page(table: TableProfile) -> int:

@@ -79,11 +79,25 @@ impl PageKinds {
     }
 }
 
+/// Rows of the mean block, as blocks are drawn: what is beyond the whole never is, and the last
+/// kind takes what is left.
+#[allow(clippy::cast_precision_loss)] // at most 291
+pub(super) fn mean_rows(pages: &[PageKindSpec]) -> f64 {
+    let (mut mean, mut sum) = (0.0, 0.0_f64);
+    for (number, kind) in pages.iter().enumerate() {
+        let before = sum.min(1.0);
+        sum += kind.pages_frac;
+        let is_last = number + 1 == pages.len();
+        let upto = if is_last { 1.0 } else { sum.min(1.0) };
+        mean += (upto - before) * kind.rows as f64;
+    }
+    mean
+}
+
 /// Rows that are loaded and deleted again, about.
 #[allow(clippy::cast_precision_loss)] // an estimate
 pub(super) fn fillers(table: &TableSpec) -> f64 {
-    let mean = |rows: f64, kind: &PageKindSpec| rows + kind.pages_frac * kind.rows as f64;
-    let mean = table.pages.iter().fold(0.0, mean);
+    let mean = mean_rows(&table.pages);
     let per_page = table.rows_per_page.unwrap_or(0) as f64;
     if mean > 0.0 {
         (table.rows as f64 * (per_page / mean - 1.0)).max(0.0) + per_page
@@ -126,5 +140,13 @@ mod tests {
             let wanted = blocks * 3 / 10;
             assert!((found - isize::try_from(wanted).unwrap()).abs() <= 2);
         }
+    }
+
+    /// Kinds behind the whole have no blocks, so a load of empty ones before them has no end.
+    #[test]
+    fn mean_of_blocks_that_are_drawn() {
+        let kind = |pages_frac, rows| PageKindSpec { pages_frac, rows };
+        assert!(mean_rows(&[kind(1.0, 0), kind(0.01, 100)]).abs() < 1e-9);
+        assert!((mean_rows(&[kind(0.33, 0), kind(0.66, 10)]) - 6.7).abs() < 1e-9);
     }
 }

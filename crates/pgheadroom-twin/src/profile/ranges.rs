@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 use pgheadroom_layout::ColumnType;
 
 use crate::pgbench::{ACCOUNTS_PER_SCALE, TELLERS_PER_SCALE};
-use crate::profile::pages::fillers;
+use crate::profile::pages::{fillers, mean_rows};
 use crate::profile::{
     Distribution, IndexSpec, KindName, Method, OperationSpec, PickSpec, ProfileError, ProfileSpec,
     TableSpec,
@@ -180,22 +180,19 @@ fn check_pages(path: &str, table: &TableSpec) -> Result<(), ProfileError> {
         per_page,
         1..=ROWS_PER_PAGE_MAX,
     )?;
-    let (mut sum, mut rows) = (0.0, 0.0);
+    let mut sum = 0.0;
     for (number, kind) in table.pages.iter().enumerate() {
         let path = format!("{path}.pages[{number}]");
         within(&format!("{path}.pages_frac"), kind.pages_frac, 0.0..=1.0)?;
         within(&format!("{path}.rows"), kind.rows, 0..=per_page)?;
         sum += kind.pages_frac;
-        #[allow(clippy::cast_precision_loss)] // at most 291
-        let of_page = kind.rows as f64;
-        rows += kind.pages_frac * of_page;
     }
     within(&format!("{path}.pages, their sum"), sum, 0.98..=1.02)?;
     #[allow(clippy::cast_precision_loss)] // at most 291
     let least = FILLED_FRAC_MIN * 0.99 * per_page as f64;
     within(
         &format!("{path}.pages, rows of the mean page"),
-        rows,
+        mean_rows(&table.pages),
         least..=f64::INFINITY,
     )
 }
