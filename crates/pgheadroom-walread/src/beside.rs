@@ -162,17 +162,13 @@ impl Front {
 }
 
 #[cfg(test)]
-#[path = "../tests/wal_writer/mod.rs"]
-mod wal_writer;
-
-#[cfg(test)]
 mod tests {
     use std::fs;
 
-    use super::wal_writer::{Folder, SEGMENT, Writer, block, folder};
     use super::*;
     use crate::folder::choose;
     use crate::run::run;
+    use crate::wal_writer::{Folder, SEGMENT, Writer, block, folder};
 
     const START: u64 = 3 * SEGMENT;
 

@@ -53,6 +53,8 @@ pub fn choose(paths: &[PathBuf], timeline: Option<u32>) -> Result<Chosen, WalErr
             Ok(Found::Piece(piece)) => pieces.push(piece),
             Ok(Found::NotYetWritten) => unwritten_yet.push(path),
             Err(error) if error.is_of_one_file() => damaged.push((path, error)),
+            // A server removes and recycles segments while it runs.
+            Err(_) if !paths.contains(&path) && matches!(path.try_exists(), Ok(false)) => {}
             Err(error) => return Err(error),
         }
     }

@@ -39,6 +39,9 @@ pub mod sink;
 mod starts;
 pub mod sums;
 pub mod tally;
+#[cfg(test)]
+#[path = "../tests/wal_writer/mod.rs"]
+mod wal_writer;
 
 pub use cause::Cause;
 pub use detail::Wanted;

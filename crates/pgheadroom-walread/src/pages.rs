@@ -32,6 +32,8 @@ pub struct Cut {
     pub is_torn: bool,
     /// There is no page at all.
     pub is_empty: bool,
+    /// The file was there, and is not any more.
+    pub is_gone: bool,
 }
 
 /// The pages of one piece, in order.
@@ -60,6 +62,7 @@ pub struct Pages {
     joined: Option<(u16, u64)>,
     is_packed: bool,
     is_torn: bool,
+    is_gone: bool,
 }
 
 impl Pages {
@@ -79,6 +82,11 @@ impl Pages {
             Ok(bytes) => Ok(Self::of_bytes(piece, start, bytes, chunk)),
             Err(error) if !piece.is_plain() && is_unpackers(&error) => Ok(Self {
                 is_torn: true,
+                ..Self::of_bytes(piece, start, Box::new(io::empty()), chunk)
+            }),
+            // A server removes and recycles segments while it runs.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self {
+                is_gone: true,
                 ..Self::of_bytes(piece, start, Box::new(io::empty()), chunk)
             }),
             Err(error) => Err(unreadable(&piece.path, &error)),
@@ -107,6 +115,7 @@ impl Pages {
             joined: is_joined.then_some((piece.magic, piece.system)),
             is_packed: !piece.is_plain(),
             is_torn: false,
+            is_gone: false,
         }
     }
 
@@ -249,6 +258,7 @@ impl Pages {
             at: self.read_to,
             is_torn: self.is_torn,
             is_empty: self.read_to == self.from,
+            is_gone: self.is_gone,
         })
     }
 

@@ -28,6 +28,7 @@ use crate::tally::{Range, Tally};
 const TORN: &str = "the file does not unpack any further";
 const NO_ARCHIVE: &str = "the file does not unpack at all";
 const SHORT: &str = "the file ends within its segment";
+const GONE: &str = "the file was removed before it was read";
 const NO_RECORD: &str = "a segment without a whole record";
 const MISSING: &str = "segments, or a part of one, are missing";
 
@@ -211,6 +212,7 @@ impl<S: Sink> Part<S> {
     /// More was expected of a file.
     fn lose_rest(&mut self, cut: Cut) {
         let why = match cut {
+            Cut { is_gone: true, .. } => GONE,
             Cut { is_torn: false, .. } => SHORT,
             Cut { is_empty: true, .. } => NO_ARCHIVE,
             Cut { .. } => TORN,

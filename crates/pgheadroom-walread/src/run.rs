@@ -22,6 +22,7 @@ use crate::starts::Starts;
 use crate::tally::Range;
 
 const BEFORE_START: &str = "a record from before the server started";
+const MEANWHILE: &str = "a record that was written while this was read";
 
 /// Sums the records of pieces that lie in a range.
 ///
@@ -44,34 +45,38 @@ pub fn run(
     if outcome.gaps.is_empty() {
         return Ok(outcome);
     }
-    let Some(end) = end_after_crash(pieces, range, stop)? else {
+    let Some(end) = end_before_gap(pieces, range, &outcome.gaps, stop) else {
         return Ok(outcome);
     };
-    let range = Range { to: end, ..range };
+    let range = Range {
+        to: end.lsn,
+        ..range
+    };
     Ok(Outcome {
-        end: Some(Broken {
-            lsn: end,
-            why: BEFORE_START,
-        }),
+        end: Some(end),
         ..sums(pieces, range, wanted, threads, stop)?
     })
 }
 
-/// Where the log ends, if whole records behind a gap are from before the server's last start.
-fn end_after_crash(
+/// Where the log ends, if it does at a gap: whole records behind are from before the server's last
+/// start, or the server wrote on while it was read, and what was a gap is none any more.
+fn end_before_gap(
     pieces: &[Piece],
     range: Range,
+    gaps: &[Gap],
     stop: &AtomicBool,
-) -> Result<Option<Lsn>, WalError> {
-    let Some(first) = pieces.first() else {
-        return Ok(None);
-    };
-    let starts = Starts::new(first.major, first.segment_bytes, range.to);
+) -> Option<Broken> {
+    let first = pieces.first()?;
+    let froms = gaps.iter().map(|gap| gap.from).collect();
+    let starts = Starts::new(first.major, first.segment_bytes, range.to, froms);
     let whole = Range {
         to: range.to,
         ..Range::default()
     };
-    Ok(run_sink(pieces, whole, starts, stop)?.0.end)
+    let (starts, _) = run_sink(pieces, whole, starts, stop).ok()?;
+    let ends = [(starts.end, BEFORE_START), (starts.grown, MEANWHILE)];
+    let found = ends.into_iter().filter_map(|(end, why)| Some((end?, why)));
+    found.min().map(|(lsn, why)| Broken { lsn, why })
 }
 
 fn sums(
@@ -212,5 +217,58 @@ impl<'a> Reach<'a> {
         let is_there = |piece: &&Piece| piece.start <= range.from;
         let first = self.pieces.first();
         first.filter(is_there).or(self.before).or(first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::folder::choose;
+    use crate::wal_writer::{SEGMENT, Writer, block, folder};
+
+    const START: u64 = 3 * SEGMENT;
+
+    fn gap(from: u64) -> Gap {
+        Gap {
+            from: Lsn(from),
+            to: Lsn(from + 9_000),
+            path: String::new(),
+            why: "no record",
+        }
+    }
+
+    /// What was a gap, and is none when the log is read again, was the log's end; a gap that is one
+    /// still is none, and neither is one that lies before the log.
+    #[test]
+    fn written_meanwhile() {
+        let folder = folder("written-meanwhile");
+        let mut wal = Writer::new(START);
+        let ends: Vec<u64> = (0..9_000_u32)
+            .map(|n| {
+                wal.record(10, 0x40, &[block(n % 5 + 1, 260)], &[0; 14]);
+                wal.position()
+            })
+            .collect();
+        let damaged = usize::try_from(ends[4_000] - START).unwrap();
+        wal.bytes[damaged + 30..damaged + 60].fill(7);
+        wal.save(&folder);
+        let pieces = choose(&[folder.to_path_buf()], None).unwrap().pieces;
+        let stop = AtomicBool::new(false);
+        let end = |gaps: &[Gap]| {
+            let found = end_before_gap(&pieces, Range::default(), gaps, &stop)?;
+            assert_eq!(found.why, MEANWHILE);
+            Some(found.lsn.0)
+        };
+        assert_eq!(end(&[gap(ends[4_000])]), None);
+        assert_eq!(end(&[gap(START - 9_000), gap(START - 100)]), None);
+        for at in [3_000, 5_000] {
+            let (before, behind) = (gap(ends[4_000]), gap(ends[at]));
+            let mut gaps = [before, behind];
+            gaps.sort_by_key(|gap| gap.from);
+            assert_eq!(end(&gaps), Some(ends[at]));
+        }
+        // Where a page begins.
+        let at_page = ends.iter().find(|end| end.is_multiple_of(8_192)).unwrap();
+        assert_eq!(end(&[gap(*at_page)]), Some(*at_page));
     }
 }

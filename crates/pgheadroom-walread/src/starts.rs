@@ -1,4 +1,7 @@
-//! Where the log ends that a server went on with after a crash, by what it says of its starts.
+//! Where the log ends, if it does where there seems to be a gap: in a second reading.
+//!
+//! A server that writes on while its log is read leaves a gap between a page that was read before
+//! it was full and the next one; what follows there when it is read again was written meanwhile.
 //!
 //! A crash of the operating system may lose a page of the log and keep later ones. Recovery ends at
 //! the first record that is not whole, and the server goes on there, on the same timeline: until it
@@ -17,7 +20,7 @@
 use pgheadroom_layout::Lsn;
 
 use crate::detail::redo_point;
-use crate::format::{Major, padded, u32_at, u64_at};
+use crate::format::{LONG_HEADER_BYTES, Major, padded, u32_at, u64_at};
 use crate::record::Record;
 use crate::rmgr::Rmgr;
 use crate::sink::Sink;
@@ -50,10 +53,16 @@ pub(crate) struct Starts {
     start: Option<Start>,
     /// Where the last record ends.
     last_end: Option<Lsn>,
+    is_gap: bool,
     /// The first place that cannot be read since a record that the server wrote after its start.
     broken: Option<Lsn>,
     /// Where the log ends, as what is behind says.
     pub end: Option<Lsn>,
+    /// Where gaps began when the log was read before, and how many of them lie behind.
+    gaps: Vec<Lsn>,
+    passed: usize,
+    /// The first of them that is none any more: it was the log's end then.
+    pub grown: Option<Lsn>,
 }
 
 /// What a record says of itself beside a start.
@@ -65,16 +74,24 @@ enum Says {
 }
 
 impl Starts {
-    /// Nothing seen yet; records that end behind `to` are not looked at.
-    pub fn new(major: Major, segment_bytes: u64, to: Lsn) -> Self {
+    /// Nothing seen yet.
+    ///
+    /// # Arguments
+    /// * `to` - records that end behind it are not looked at.
+    /// * `gaps` - where gaps began when the log was read before, in order.
+    pub fn new(major: Major, segment_bytes: u64, to: Lsn, gaps: Vec<Lsn>) -> Self {
         Self {
             major,
             segment_bytes,
             to,
             start: None,
             last_end: None,
+            is_gap: false,
             broken: None,
             end: None,
+            gaps,
+            passed: 0,
+            grown: None,
         }
     }
 
@@ -116,6 +133,22 @@ impl Starts {
         }
     }
 
+    /// Whether the record follows on the one before where a gap began: behind a page's header, if
+    /// there is one.
+    fn note_grown(&mut self, record: &Record<'_>) {
+        let behind = |from: &Lsn| from.0.saturating_add(LONG_HEADER_BYTES as u64) < record.lsn.0;
+        while self.gaps.get(self.passed).is_some_and(behind) {
+            self.passed += 1;
+        }
+        let follows = !self.is_gap && self.last_end.is_some();
+        if let Some(from) = self.gaps.get(self.passed).filter(|_| follows)
+            && *from <= record.lsn
+        {
+            self.grown = self.grown.or(Some(*from));
+        }
+        self.is_gap = false;
+    }
+
     /// Of records that follow one another none is from before: where one seems to be, the clock was
     /// set back, or numbers tell nothing.
     fn distrust(&mut self, record: &Record<'_>) {
@@ -140,6 +173,7 @@ impl Sink for Starts {
         if end > self.to {
             return false;
         }
+        self.note_grown(record);
         let says = self
             .start
             .map_or(Says::Nothing, |start| self.says(start, record));
@@ -166,5 +200,6 @@ impl Sink for Starts {
 
     fn gap(&mut self) {
         self.broken = self.broken.or(self.last_end);
+        self.is_gap = true;
     }
 }

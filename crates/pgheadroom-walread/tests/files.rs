@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use pgheadroom_layout::Lsn;
 use pgheadroom_walread::{Range, WalError, choose};
-use summing::{START, assert_sums, long_history, put_in_order, read, read_range};
+use summing::{START, assert_sums, long_history, put_in_order, read, read_range, run};
 use wal_writer::{SEGMENT, Writer, block, folder, name};
 
 const HEAP: u8 = 10;
@@ -147,6 +147,29 @@ fn left_timeline_behind_one_kept_for_later() {
     let outcome = read(&folder);
     assert!(outcome.gaps.is_empty(), "{:?}", outcome.gaps);
     assert_eq!(outcome.tally.total.records, 1);
+}
+
+/// A server that runs removes segments and makes them others: one that was there when the folder
+/// was looked at and is gone when it is to be read is a gap with its name.
+#[test]
+fn removed_meanwhile() {
+    let folder = folder("removed-meanwhile");
+    let (wal, records, _) = long_history(START);
+    let paths = wal.save(&folder);
+    for gone in [0, 2, paths.len() - 1] {
+        let pieces = put_in_order(&folder, None).pieces;
+        let bytes = fs::read(&paths[gone]).unwrap();
+        fs::remove_file(&paths[gone]).unwrap();
+        for threads in [1, 2] {
+            let outcome = run(&pieces, Range::default(), threads).unwrap();
+            assert_sums(&outcome);
+            assert_eq!(outcome.gaps.len(), 1);
+            assert_eq!(outcome.gaps[0].path, paths[gone].display().to_string());
+            assert!(outcome.gaps[0].why.contains("removed"));
+            assert!(outcome.tally.total.records > records / 2);
+        }
+        fs::write(&paths[gone], bytes).unwrap();
+    }
 }
 
 /// A file that is only called like a newer timeline's hides nothing.
