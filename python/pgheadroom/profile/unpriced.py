@@ -15,6 +15,7 @@ from typing import Any
 
 from pgheadroom.profile.column_types import base_of
 from pgheadroom.profile.model import Profile
+from pgheadroom.profile.stating import not_evaluated
 from pgheadroom.profile.tables import IndexProfile, TableProfile
 
 PRICED = ("btree", "brin", "hash")
@@ -34,17 +35,21 @@ _GIN_OPERATORS: Mapping[str, tuple[str, ...]] = {
 
 
 def is_played(index: IndexProfile, table: TableProfile) -> bool:
-    """Whether the twin plays an index as what it is: `gin_operators` in profile/load.rs."""
+    """Whether the twin plays an index as what it is: `gin_operators` in profile/index_load.rs."""
     if index.method != "gin":
         return index.method in PRICED
-    elements = {stated.expression: stated.elements for stated in index.stated}
-    types = {stated.expression: stated.type for stated in index.stated}
+    # What is stated of an expression that the twin evaluates has no effect.
+    stated = {
+        one.expression: one
+        for one in index.stated
+        if not_evaluated(one.expression, table.columns) is not None
+    }
     # Of a stated value of one element nobody says how many it really has.
-    if any(text in elements and elements[text] is None for text in index.expressions):
+    if any(text in stated and stated[text].elements is None for text in index.expressions):
         return False
     keys = [table.column(name).type for name in index.columns]
     # What the twin evaluates itself are strings, if it is of a type that GIN has.
-    keys += [types.get(text, "text") for text in index.expressions]
+    keys += [stated[text].type if text in stated else "text" for text in index.expressions]
     named = [*index.opclass, *("" for _ in keys)]
     return all(
         name in _GIN_OPERATORS.get(base_of(key), ()) for key, name in zip(keys, named, strict=False)
