@@ -182,6 +182,9 @@ def test_operators_of_extensions_in_a_gin(programs: ServerPrograms) -> None:
         {"name": "ia", "columns": ["a"], "method": "gin", "opclass": ["gin_trgm_ops"]},
         {"name": "ib", "columns": ["b", "c"], "method": "gin", "opclass": ["gin_trgm_ops", ""]}
         | {"fastupdate": False},
+        # Words are what lies between other characters, whatever their case.
+        {"name": "iab", "expressions": ["a || '-' || upper(b)"], "method": "gin"}
+        | {"opclass": ["gin_trgm_ops"]},
     ]
     sets = {name: {"changed_frac": 0.3} for name in "abc"}
     _exact_where_there(_profile(columns, indexes, sets), programs, "hstore")

@@ -101,6 +101,17 @@ pub enum LayoutError {
         /// `BTMaxItemSize`.
         max_bytes: u32,
     },
+    /// A GIN's entry is wider than a third of a page.
+    #[error(
+        "an index entry of {tuple_bytes} bytes is too wide for a GIN, where each element of a \
+         value has one: expected at most {max_bytes}"
+    )]
+    GinTupleTooBig {
+        /// The entry's size.
+        tuple_bytes: u64,
+        /// `GinMaxItemSize`.
+        max_bytes: u32,
+    },
     /// So many rows that the relation would pass PostgreSQL's last block.
     #[error("{pages} pages: a relation has at most {max} (32 TiB)")]
     TooManyPages {

@@ -5,6 +5,7 @@
 mod btree_player;
 mod clock_runs;
 mod common;
+mod gin_keys;
 mod golden_btree;
 mod golden_btree_recorded;
 mod golden_btree_updates;

@@ -1,11 +1,13 @@
 use proptest::prelude::*;
 
 use super::btree::{BtreePage, ItemKind};
+use super::gin::GinPage;
+use super::hash::HashPage;
 use super::heap::{HeapItem, HeapPage};
 use super::map::{FsmPage, decode_vm_page};
 use super::*;
-use crate::OffsetNumber;
-use crate::places;
+use crate::gin::unpacked;
+use crate::{OffsetNumber, places};
 
 /// A page with these line pointers as (off, flags, len), its items already in place.
 fn page(lower: u16, upper: u16, special: u16, words: &[(u32, u32, u32)]) -> Vec<u8> {
@@ -129,6 +131,8 @@ fn files_have_whole_pages() {
 fn decode_all(bytes: &[u8]) {
     let _ = HeapPage::decode(1, bytes).map(|page| places::HeapPage::from(&page));
     let _ = BtreePage::decode(1, bytes).map(|page| places::BtreePage::of_decoded(&page, 1));
+    let _ = GinPage::decode(1, bytes).map(|page| places::gin_text(1, &page));
+    let _ = HashPage::decode(1, bytes).map(|page| places::hash_text(1, &page));
     let _ = FsmPage::decode(1, bytes);
     let _ = decode_vm_page(1, bytes);
 }
@@ -144,6 +148,8 @@ proptest! {
         upper in 0_u16..=8193,
         special in prop::sample::select(vec![0_u16, 100, 8160, 8176, 8184, 8192, 9000]),
         flags in any::<u16>(),
+        // Of entries (0, 2), a posting tree (1, 131), the metapage and the pending list.
+        gin_flags in prop::sample::select(vec![0_u16, 2, 1, 131, 8, 16]),
     ) {
         let mut state = seed | 1;
         let mut bytes: Vec<u8> = (0..PAGE).map(|_| {
@@ -165,5 +171,21 @@ proptest! {
         }
         bytes[8176 + 12..8176 + 14].copy_from_slice(&flags.to_le_bytes());
         decode_all(&bytes);
+        bytes[8184 + 6..8192].copy_from_slice(&gin_flags.to_le_bytes());
+        decode_all(&bytes);
+    }
+
+    /// Arbitrary bytes are a packed list within them, or none.
+    #[test]
+    fn foreign_posting_lists(
+        mut bytes in prop::collection::vec(any::<u8>(), 0..60),
+        length in 0_u8..60,
+    ) {
+        if let Some(found) = bytes.get_mut(6..8) {
+            found.copy_from_slice(&[length, 0]);
+        }
+        if let Some((tids, end)) = unpacked(&bytes) {
+            prop_assert!(!tids.is_empty() && end <= bytes.len());
+        }
     }
 }

@@ -46,6 +46,7 @@ enum Kind {
     Analyze {
         found: Analyzed,
         snapshot: HeldSnapshot,
+        after_vacuum: bool,
     },
 }
 
@@ -99,14 +100,23 @@ impl Autovacuum {
                             let then_analyze = *then_analyze;
                             self.end_vacuum(position, &job, &done, db);
                             if then_analyze {
-                                self.begin_analyze(position, job.place, db);
+                                self.begin_analyze(position, job.place, true, db);
                             }
                         }
                     }
                 }
-                Kind::Analyze { found, snapshot } => {
+                Kind::Analyze {
+                    found,
+                    snapshot,
+                    after_vacuum,
+                } => {
                     db.procs_mut().release(*snapshot);
                     let found = *found;
+                    // Source: `do_analyze_rel`, src/backend/commands/analyze.c: not with
+                    // `VACOPT_VACUUM`, as VACUUM did it.
+                    if !*after_vacuum {
+                        db.clean_pending_lists(job.relation.table);
+                    }
                     self.end_analyze(position, &job, found, db);
                 }
             },
@@ -174,7 +184,7 @@ impl Autovacuum {
                 return;
             }
             if needs.analyze {
-                self.begin_analyze(position, place, db);
+                self.begin_analyze(position, place, false, db);
                 return;
             }
         }
@@ -207,7 +217,13 @@ impl Autovacuum {
         });
     }
 
-    fn begin_analyze(&mut self, position: usize, place: usize, db: &mut Database) {
+    fn begin_analyze(
+        &mut self,
+        position: usize,
+        place: usize,
+        after_vacuum: bool,
+        db: &mut Database,
+    ) {
         let relation = self.known[place].relation;
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let max_pages = (SAMPLED * self.settings.statistics_target) as u32;
@@ -224,7 +240,11 @@ impl Autovacuum {
             relation,
             began_s: worker.due_s,
             scanned_pages: found.pages_read,
-            kind: Kind::Analyze { found, snapshot },
+            kind: Kind::Analyze {
+                found,
+                snapshot,
+                after_vacuum,
+            },
         });
         worker.due_s += cost_s;
     }
@@ -236,7 +256,6 @@ impl Autovacuum {
             relallfrozen: all_frozen_pages(db, job.relation),
         };
         self.statistics.analyzed(job.place, found.dead_rows);
-        db.clean_pending_lists(job.relation.table);
         db.forget_target_blocks_of(job.relation);
         self.done.push(Maintained {
             is_vacuum: false,

@@ -1,8 +1,9 @@
 //! A table's GIN index: the keys of its rows' values, and its trees.
 
-use pgheadroom_layout::Behaviour;
+use pgheadroom_layout::gin::GIN_MAX_ITEM_SIZE;
 use pgheadroom_layout::index_tuple::TOAST_INDEX_TARGET;
 use pgheadroom_layout::tuple::{VARATT_SHORT_MAX, VARHDRSZ, VARHDRSZ_SHORT};
+use pgheadroom_layout::{Behaviour, LayoutError};
 
 use crate::executor::StatementError;
 use crate::executor::index::{Found, Part, parts_of};
@@ -92,6 +93,14 @@ impl Gin {
             keys.dedup();
             all.append(&mut keys);
         }
+        // Source: `GinFormTuple`, src/backend/access/gin/ginentrypage.c (REL_18_STABLE).
+        let widest = all.iter().map(Key::tuple_bytes).max().unwrap_or(0);
+        if widest > GIN_MAX_ITEM_SIZE {
+            return Err(StatementError::Layout(LayoutError::GinTupleTooBig {
+                tuple_bytes: widest.into(),
+                max_bytes: GIN_MAX_ITEM_SIZE,
+            }));
+        }
         Ok(all)
     }
 }
@@ -164,8 +173,10 @@ impl GinOperators {
             Self::ArrayOps => match kind {
                 Kind::Integers(integers) => {
                     // As unsigned, with the sign's bit the other way round.
-                    let order = (integers.number(value) ^ i64::MIN).to_be_bytes();
-                    vec![Key::of_number(column, &order, integers.width.into())]
+                    let width: u32 = integers.width.into();
+                    let sign = 1_i64 << (8 * width - 1);
+                    let order = (integers.number(value) ^ sign).to_be_bytes();
+                    vec![Key::of_number(column, &order[8 - width as usize..], width)]
                 }
                 _ => {
                     let size = &value[ARRAY_HEAD as usize..TEXTS_HEAD];
@@ -192,7 +203,8 @@ impl GinOperators {
                 vec![marked(HSTORE_KEY, key), marked(HSTORE_VALUE, string)]
             }
             Self::TrgmOps => trigrams(value)
-                .map(|three| Key::of_number(column, &three, 4))
+                .iter()
+                .map(|number| Key::of_number(column, number, 4))
                 .collect(),
         }
     }
@@ -217,18 +229,24 @@ fn jsonb_key(mark: u8, bytes: &[u8]) -> Vec<u8> {
     [&[mark | JSONB_HASHED], hash.as_bytes()].concat()
 }
 
-/// The trigrams of one word of letters and digits in lower case: with two blanks before it and one
-/// behind.
+/// The trigrams of a string, each as a number with its highest byte first: of each word of letters
+/// and digits, in lower case, with two blanks before it and one behind. Differs: a letter beyond
+/// ASCII, which only a constant of an expression can have, ends a word.
 ///
-/// Source: `generate_trgm`, contrib/pg_trgm/trgm_op.c (REL_18_STABLE).
-fn trigrams(word: &[u8]) -> impl Iterator<Item = [u8; 3]> + use<> {
-    let padded = if word.is_empty() {
-        Vec::new()
-    } else {
-        [b"  ", word, b" "].concat()
-    };
-    let count = padded.len().saturating_sub(2);
-    (0..count).map(move |at| [padded[at], padded[at + 1], padded[at + 2]])
+/// Source: `generate_trgm_only`, contrib/pg_trgm/trgm_op.c; `trgm2int`, trgm_gin.c
+/// (REL_15_STABLE, REL_18_STABLE).
+fn trigrams(value: &[u8]) -> Vec<[u8; 4]> {
+    let mut found = Vec::new();
+    for word in value.split(|byte| !byte.is_ascii_alphanumeric()) {
+        if word.is_empty() {
+            continue;
+        }
+        let word = word.to_ascii_lowercase();
+        let padded = [b"  ", word.as_slice(), b" "].concat();
+        let threes = padded.windows(3);
+        found.extend(threes.map(|three| [0, three[0], three[1], three[2]]));
+    }
+    found
 }
 
 /// Bytes of a string in an index tuple, with its header, and its alignment.
@@ -246,5 +264,23 @@ fn stored(bytes: &[u8], texts: &Texts) -> (u32, u32) {
         (length + VARHDRSZ_SHORT, 1)
     } else {
         (length + VARHDRSZ, 4)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is neither letter nor digit parts words; case does not count.
+    #[test]
+    fn trigrams_are_those_of_words() {
+        let text = |value: &[u8]| -> Vec<String> {
+            let found = trigrams(value).into_iter();
+            let three = |number: [u8; 4]| String::from_utf8(number[1..].to_vec()).unwrap();
+            found.map(three).collect()
+        };
+        assert_eq!(text(b"cAt"), ["  c", " ca", "cat", "at "]);
+        assert_eq!(text(b"-a1,, B"), ["  a", " a1", "a1 ", "  b", " b "]);
+        assert!(text(b"").is_empty() && text(b" - ").is_empty());
     }
 }

@@ -5,6 +5,7 @@ use crate::gin::key::Key;
 use crate::gin::page::Content;
 use crate::gin::{GinIndex, Surroundings};
 use crate::page::Tid;
+use crate::transaction::Xid;
 use crate::wal::Wal;
 
 const KB: u64 = 1024;
@@ -30,7 +31,7 @@ impl GinIndex {
             }
         }
         self.insert_gathered(&mut gathered, around);
-        self.count_pages();
+        self.count_pages(&|_| true);
     }
 
     fn insert_gathered(&mut self, gathered: &mut Accumulator, around: &mut Surroundings<'_>) {
@@ -48,7 +49,7 @@ impl GinIndex {
     ///
     /// Source: `ginUpdateStats`, src/backend/access/gin/ginutil.c; `ginvacuumcleanup`, ginvacuum.c
     /// (REL_18_STABLE).
-    pub(super) fn count_pages(&mut self) {
+    pub(super) fn count_pages(&mut self, is_removable: &dyn Fn(Xid) -> bool) {
         let (mut entry_pages, mut data_pages, mut entries) = (0, 0, 0);
         for page in &self.pages {
             match &page.content {
@@ -58,6 +59,8 @@ impl GinIndex {
                 }
                 Content::Inner(_) => entry_pages += 1,
                 Content::DataLeaf { .. } | Content::DataInner { .. } => data_pages += 1,
+                // Of a posting tree: it is one until it is free.
+                Content::Deleted { .. } if !page.is_recyclable(is_removable) => data_pages += 1,
                 _ => {}
             }
         }

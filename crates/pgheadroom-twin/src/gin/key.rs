@@ -32,7 +32,7 @@ pub(crate) struct Key {
     /// Bytes in the order of the operator class; a string's own.
     order: Box<[u8]>,
     /// Bytes of its entry before its rows.
-    head_bytes: u16,
+    head_bytes: u32,
     is_text: bool,
 }
 
@@ -56,7 +56,7 @@ impl Key {
             column: column.unwrap_or(0),
             category: Category::Normal,
             order: order.into(),
-            head_bytes: u16::try_from(head).expect("a key of a page"),
+            head_bytes: head,
             is_text,
         }
     }
@@ -73,7 +73,7 @@ impl Key {
             column: column.unwrap_or(0),
             category,
             order: Box::default(),
-            head_bytes: u16::try_from(head.next_multiple_of(2)).expect("a small tuple"),
+            head_bytes: head.next_multiple_of(2),
             is_text: false,
         }
     }
@@ -105,12 +105,12 @@ impl Key {
     }
 
     /// Bytes of an entry before its list of rows.
-    pub fn head_bytes(&self) -> u32 {
-        self.head_bytes.into()
+    pub const fn head_bytes(&self) -> u32 {
+        self.head_bytes
     }
 
     /// Bytes of an entry without rows.
-    pub fn tuple_bytes(&self) -> u32 {
+    pub const fn tuple_bytes(&self) -> u32 {
         self.head_bytes().next_multiple_of(MAXIMUM_ALIGNOF)
     }
 

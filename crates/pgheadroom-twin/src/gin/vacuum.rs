@@ -54,7 +54,7 @@ impl GinIndex {
                 self.record_free_page(block, around.wal);
             }
         }
-        self.count_pages();
+        self.count_pages(around.is_removable);
         let size = gin_update_meta_page(self.init(META_BLOCK, around.wal), None);
         self.record(GinRecord::UpdateMetaPage, size, around.wal);
         self.vacuum_fsm(around.wal);
