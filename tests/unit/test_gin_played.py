@@ -8,6 +8,7 @@ import pytest
 
 from pgheadroom.outcome import mid
 from pgheadroom.predict import predict
+from pgheadroom.predict.sampling import obstacle
 from pgheadroom.profile import parse_profile
 from pgheadroom.profile.unpriced import left_out
 
@@ -51,3 +52,4 @@ def test_both_say_the_same(index: dict[str, Any], is_played: bool) -> None:
         pages.append(mid(cell.predicted.index_pages))
     assert (pages[1] > pages[0]) is is_played
     assert (left_out(profile.tables[0]) == ()) is is_played
+    assert ("is a GIN" in (obstacle(profile) or "")) is is_played

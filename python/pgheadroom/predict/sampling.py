@@ -30,6 +30,7 @@ from pgheadroom.outcome import SUMMED, Outcome, mid, middle, put_together
 from pgheadroom.predict import pgbench_tables
 from pgheadroom.predict.spread import WHOLE, OfSamples
 from pgheadroom.profile import Operation, Profile, Run, TableProfile, to_json
+from pgheadroom.profile.unpriced import is_played
 
 WHOLE_PAGES_MAX = 262_144
 """Heap pages of the largest table (2 GB) that are simulated whole unless a sample is asked for."""
@@ -296,9 +297,15 @@ def obstacle(profile: Profile) -> str | None:
             f"{table.name} has foreign keys: how the locks that their checks take shrink with "
             "the tables was not compared with a server"
         )
-    gins = (index for table in profile.tables for index in table.indexes if index.method == "gin")
-    if (gin := next(gins, None)) is not None:
-        return f"{gin.name} is a GIN, whose keys do not become fewer with the rows"
+    # One whose keys are not known has no page.
+    gins = (
+        index.name
+        for table in profile.tables
+        for index in table.indexes
+        if index.method == "gin" and is_played(index, table)
+    )
+    if (name := next(gins, None)) is not None:
+        return f"{name} is a GIN, whose keys do not become fewer with the rows"
     clients = workload.run.clients
     if any(table.rows == 0 for table in profile.tables):
         return "a table that begins empty has no rows to take a share of"
