@@ -104,6 +104,12 @@ def test_a_commit_without_any_change_is_a_clients() -> None:
     for xid, counted in ((739, 1), (738, 0)):
         wal = read_waldump([catalog, line.format(xid=xid)], TABLES)
         assert wal.transactions.records == counted
+    hint = (
+        "rmgr: XLOG        len (rec/tot):     49/  8249, tx:        739, lsn: 0/0150, prev 0/0100, "
+        "desc: FPI_FOR_HINT , blkref #0: rel 1663/5/1259 blk 3 FPW\n"
+    )
+    wal = read_waldump([hint, line.format(xid=739)], TABLES)
+    assert wal.transactions.records == 1, "hints on a catalogue's page are nobody's work"
 
 
 def test_listings_that_are_not_understood_are_no_measurement() -> None:

@@ -224,7 +224,8 @@ def sum_wal(records: Iterable[WalRecord], table_of: Mapping[str, str]) -> Window
             sums.append(transactions)
             if record.ended_at is not None:
                 times.append(record.ended_at)
-        if not is_end:
+        # Hints on catalogs' pages come from whoever looks at them.
+        if not is_end and record.kind != "FPI_FOR_HINT":
             writers.add(record.xid)
         if len(sums) > 1 or (record.rmgr == "MultiXact" and record.xid != "0"):
             sums.append(by_record.setdefault(f"{record.rmgr}/{record.kind}", WalSums()))
