@@ -230,7 +230,7 @@ def test_names_of_before_stay_where_nobody_can_be_asked_behind(newest: ServerPro
 
 
 def test_a_segment_that_is_gone(newest: ServerPrograms) -> None:
-    """Named, instead of a sum with a hole in it."""
+    """Named, instead of a sum of nothing."""
     with Host(newest) as host:
         cluster = host.cluster("gone")
         cluster.start({"autovacuum": "off"})
@@ -241,6 +241,44 @@ def test_a_segment_that_is_gone(newest: ServerPrograms) -> None:
         (cluster.data_dir / "pg_wal" / row[0]).rename(cluster.data_dir / "pg_wal" / "away")
         with pytest.raises(WalIncomplete, match="removed the segment"):
             read_live(dsn, {}, seconds=0.1)
+
+
+def test_segments_that_are_gone_meanwhile(
+    newest: ServerPrograms, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two that the server has removed are one gap, counted; what is before and behind is summed."""
+    with Host(newest) as host:
+        cluster = host.cluster("gone")
+        cluster.start({"autovacuum": "off", "wal_keep_size": "1GB"})
+        with cluster.connect() as connection:
+            connection.execute("CREATE TABLE t (i int, p text)")
+            dsn = connection.info.dsn
+        pg_wal = cluster.data_dir / "pg_wal"
+
+        def write(dsn: str) -> None:
+            _write(dsn)
+            _write(dsn)
+            names = sorted(path.name for path in pg_wal.iterdir() if len(path.name) == 24)
+            for name in names[2:4]:
+                (pg_wal / name).rename(pg_wal / f"away-{name}")
+
+        monkeypatch.setattr("pgheadroom.wal.live.time", _Clock(dsn, write))
+        asked = ["wal", "stats", dsn, "--for", "1s", "-f", "json"]
+        assert run(asked) == 3
+        found, said = capsys.readouterr()
+        monkeypatch.setattr("pgheadroom.wal.live.time", _Clock(dsn, write))
+        assert run([*asked, "--allow-gaps"]) == 0
+        away = sorted(path.name for path in pg_wal.glob("away-*"))[:2]
+    stats = json.loads(found)
+    first, second = (name.removeprefix("away-") for name in away)
+    (gap,) = stats["gaps"]
+    assert gap["path"] == first
+    assert "removed" in gap["why"]
+    assert first in said
+    assert any(f"2 segments, {first} to {second}," in note for note in stats["notes"])
+    (table,) = (one for one in stats["relations"] if one["name"] == "t")
+    # Of six segments, each with the rows of one statement, two are gone, and what crossed there.
+    assert 3 * ROWS < table["by_cause"]["insert"]["records"] <= 4 * ROWS
 
 
 def _promote(dsn: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -17,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from pgheadroom.errors import WalCorrupt, WalIncomplete
 
@@ -24,6 +26,8 @@ SEGMENT_BYTES_DEFAULT = 16 * 1024**2
 _SIZES = [1024**2 << shift for shift in range(11)]  # IsValidWalSegSize, xlog_internal.h
 _FAILED_HARD = 125  # as RestoreArchivedFile: the program was not found, or a signal ended it
 _STDERR_SHOWN = 500
+CHUNK_BYTES = 1024**2
+"""Passed on at once; arbitrary."""
 
 
 def segment_name(timeline: int, lsn: int, segment_bytes: int) -> str:
@@ -95,6 +99,20 @@ class Fetched:
         return self.feeder.at_fault(begin, end)
 
 
+class _Whole:
+    """A pipe that takes all of what is written, which one without a buffer need not."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        self._pipe = pipe
+
+    def write(self, content: bytes) -> int:
+        """Write it to its end."""
+        rest = memoryview(content)
+        while rest:
+            rest = rest[self._pipe.write(rest) :]
+        return len(content)
+
+
 class _Feeder:
     """Runs the command for one segment after another and writes what came into a pipe."""
 
@@ -107,7 +125,7 @@ class _Feeder:
         self._segment_bytes = SEGMENT_BYTES_DEFAULT
         self._stopped = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
-        self._content: bytes | None = None
+        self._came: int | None = None
         self._said = ""
         self._cut: list[int] = []
 
@@ -119,11 +137,20 @@ class _Feeder:
 
     def fetch_first(self) -> None:
         """The first segment tells the size of all; its name depends on it."""
+        cut: tuple[int, str] | None = None
         for size in (SEGMENT_BYTES_DEFAULT, *_SIZES):
             self._segment_bytes = size
-            self._content = self._fetch()
-            if self._content is not None and len(self._content) == size:
+            self._came = self._fetch()
+            if self._came == size:
                 return
+            if self._came is not None:
+                cut = cut or (self._came, segment_name(self._timeline, self._lsn, size))
+        if cut is not None:
+            raise WalIncomplete(
+                f"the archive gave {cut[0]:,} bytes for the segment {cut[1]}, which is no "
+                "segment's size: expected the first segment of the range whole, since it tells "
+                "where the others begin"
+            )
         name = segment_name(self._timeline, self._lsn, SEGMENT_BYTES_DEFAULT)
         said = f"; it said: {self._said}" if self._said else ""
         raise WalIncomplete(
@@ -135,14 +162,13 @@ class _Feeder:
         """Write segments until one is lacking, or nobody reads."""
         with contextlib.suppress(OSError), open(writing, "wb", buffering=0) as pipe:
             try:
-                while self._content is not None and not self._stopped.is_set():
-                    if len(self._content) != self._segment_bytes:
+                while self._came is not None and not self._stopped.is_set():
+                    if self._came != self._segment_bytes:
                         self._cut.append(self._lsn)
-                    rest = memoryview(self._content)
-                    while rest:
-                        rest = rest[pipe.write(rest) :]
+                    with self._target.open("rb") as segment:
+                        shutil.copyfileobj(segment, _Whole(pipe), CHUNK_BYTES)
                     self._lsn += self._segment_bytes
-                    self._content = self._fetch()
+                    self._came = self._fetch()
             except WalCorrupt as problem:
                 self.problem = problem
 
@@ -154,8 +180,8 @@ class _Feeder:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGTERM)
 
-    def _fetch(self) -> bytes | None:
-        """The segment at the position; None where the archive lacks it."""
+    def _fetch(self) -> int | None:
+        """How long the segment at the position is; None where the archive lacks it."""
         if self._stopped.is_set():
             return None
         self._target.unlink(missing_ok=True)
@@ -180,4 +206,4 @@ class _Feeder:
             )
         if code != 0 or not self._target.exists():
             return None
-        return self._target.read_bytes()
+        return self._target.stat().st_size

@@ -2,8 +2,8 @@
 The log of a running server: what it flushes while we read, through one read-only connection.
 
 `pg_read_binary_file` gives it in bounded chunks, from the segment in which the log stands up to
-what is flushed, and on a standby up to what was received. No slot is made: a segment that the
-server removes before it was read ends the reading, and is named.
+what is flushed, and on a standby up to what was received. No slot is made: segments that the
+server removes before they were read are gaps, named and counted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pgheadroom.wal.reading import (
     read_open,
     shown_lsn,
 )
-from pgheadroom.wal.values import Total, WalStats
+from pgheadroom.wal.values import Gap, Total, WalStats
 
 CHUNK_BYTES = 1024**2
 """Read at once. Arbitrary: a server answers in milliseconds."""
@@ -119,7 +119,7 @@ def read_live(
     Raises:
         ConnectionFailed: No connection.
         PrivilegeMissing: The role may not read the files of the log.
-        WalIncomplete: The server removed a segment before it was read, or was promoted meanwhile.
+        WalIncomplete: The server was promoted meanwhile, or removed all that there was to be read.
     """
     with read_only_session(conninfo, parameters) as connection:
         schema = _check(connection)
@@ -238,7 +238,7 @@ class WalWatch:
         End at what is flushed now.
 
         Raises:
-            WalIncomplete: The server removed a segment before it was read.
+            WalIncomplete: The server removed all that there was to be read.
         """
         assert self._thread is not None, "it was started"
         self._over.set()
@@ -359,12 +359,24 @@ class _Followed:
     def read(self, names: Callable[[], Names] = _no_names, by: str | None = None) -> WalStats:
         """Sum it to its end."""
         try:
-            return _ended(read_open(self.pipe, begin=self.begin, names=names, by=by))
+            found = _ended(read_open(self.pipe, begin=self.begin, names=names, by=by))
         except WalError:
             # Where the log stands at a segment's begin, there is none of it yet.
             if self.feeder.has_passed_on or self.feeder.problem is not None:
                 raise
+            if self.feeder.removed:
+                name, lsn = self.feeder.removed[0]
+                raise WalIncomplete(
+                    self.feeder.said_removed(), lsn=shown_lsn(lsn), path=name
+                ) from None
             return self.nothing
+        if not self.feeder.removed:
+            return found
+        return replace(
+            found,
+            gaps=tuple(map(self.feeder.named, found.gaps)),
+            notes=(*found.notes, self.feeder.said_removed()),
+        )
 
 
 class _Feeder:
@@ -381,6 +393,7 @@ class _Feeder:
     ) -> None:
         self.problem: Exception | None = None
         self.has_passed_on = False
+        self.removed: list[tuple[str, int]] = []
         self.stopped = threading.Event()
         self.over = over
         self._connection = connection
@@ -405,6 +418,25 @@ class _Feeder:
             except Exception as problem:  # noqa: BLE001 - the reader's thread raises it
                 self.problem = problem
 
+    def said_removed(self) -> str:
+        """How many segments the server has removed, and which."""
+        first, last = self.removed[0][0], self.removed[-1][0]
+        which = f"the segment {first}"
+        if len(self.removed) > 1:
+            which = f"{len(self.removed)} segments, {first} to {last},"
+        return (
+            f"The server removed {which} before that was read: raise wal_keep_size, or read its "
+            "archive."
+        )
+
+    def named(self, gap: Gap) -> Gap:
+        """A gap with the first removed segment that is in it."""
+        low, high = (parsed_position(one) or 0 for one in (gap.from_lsn, gap.to_lsn))
+        for name, lsn in self.removed:
+            if low < lsn + self._segment_bytes and lsn < high:
+                return replace(gap, path=name, why="the server removed it before it was read")
+        return replace(gap, path=segment_name(self._timeline, low, self._segment_bytes))
+
     def _check_timeline(self) -> None:
         now = _timeline(self._connection)
         if now != self._timeline:
@@ -426,12 +458,10 @@ class _Feeder:
                 _READ, (f"pg_wal/{name}", offset, length)
             ).fetchone()
             if content is None or len(content) < length:
-                raise WalIncomplete(
-                    f"the server removed the segment {name} before it was read, at "
-                    f"{shown_lsn(self._at)}: raise wal_keep_size, or read its archive",
-                    lsn=shown_lsn(self._at),
-                    path=name,
-                )
+                begin = self._at - offset
+                self.removed.append((name, begin))
+                self._at = begin + self._segment_bytes
+                continue
             self.has_passed_on = True
             rest = memoryview(bytes(content))
             while rest:
