@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import threading
 from typing import Any
 
 import psycopg
@@ -160,3 +162,63 @@ def _flushed(connection: psycopg.Connection[tuple[object, ...]]) -> int:
     position = inspecting.parsed_position(str(row[0]))
     assert position is not None
     return position
+
+
+def test_a_standby_that_replays(programs: ServerPrograms) -> None:
+    """
+    What a standby has replayed, each record once, while it goes on; what it received is more.
+
+    It gives what is there by then, query by query, and 15 refuses a position that is not.
+    """
+    with Host(programs) as host:
+        primary, standby = host.cluster("primary"), host.cluster("standby")
+        primary.start({"autovacuum": "off", "wal_keep_size": "1GB"})
+        with primary.connect() as connection:
+            if not _has_it(connection):
+                pytest.skip(f"{programs.version} has no pg_walinspect")
+            connection.execute("CREATE EXTENSION pg_walinspect")
+            connection.execute("CREATE TABLE u (i int, p text)")
+            connection.execute("CREATE ROLE reader LOGIN")
+            for name in (inspecting.RECORDS, inspecting.BLOCKS):
+                if programs.version.major >= inspecting.BLOCKS_FROM_MAJOR or "records" in name:
+                    connection.execute(f"GRANT EXECUTE ON FUNCTION {name} TO reader".encode())
+            # Not its whole conninfo: an older libpq refuses a newer one's options.
+            info = connection.info
+            source = f"host={info.host} port={info.port} user={info.user}"
+        primary.stop()
+        owner = standby.data_dir.owner()
+        shutil.rmtree(standby.data_dir)
+        shutil.copytree(primary.data_dir, standby.data_dir)
+        (standby.data_dir / "standby.signal").touch()
+        for path in (standby.data_dir, *standby.data_dir.rglob("*")):
+            shutil.chown(path, owner)
+        primary.start({"autovacuum": "off", "wal_keep_size": "1GB"})
+        standby.start(
+            {
+                "autovacuum": "off",
+                "primary_conninfo": source,
+                "recovery_min_apply_delay": "300ms",
+            }
+        )
+        is_over = threading.Event()
+
+        def write() -> None:
+            with primary.connect() as connection:
+                while not is_over.is_set():
+                    connection.execute("INSERT INTO u SELECT i, 'x' FROM generate_series(1, 9) i")
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        with standby.connect() as connection:
+            dsn = connection.info.dsn
+        stats = read_live(dsn, {"user": "reader"}, seconds=3.5)
+        is_over.set()
+        writer.join()
+        standby.stop()
+        primary.stop()
+        files = read_wal(
+            primary.data_dir / "pg_wal", begin=stats.start_lsn, end=stats.end_lsn, names=None
+        )
+    assert stats.gaps == ()
+    assert stats.total == files.total
+    assert stats.by_cause["insert"].records > 100

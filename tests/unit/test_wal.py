@@ -554,9 +554,9 @@ def test_restore_command_that_gives_nothing(tmp_path: Path) -> None:
         read_archive("no-such-program %f %p", begin="0/700000")
     with pytest.raises(InputError, match="position"):
         read_archive("cp %f %p", begin="2026-11-23")
-    with pytest.raises(InputError, match="--from: .* none is given"):
+    with pytest.raises(InputError, match="none is given"):
         read_archive("cp %f %p", begin=None)
-    with pytest.raises(WalIncomplete, match="gave 5,000 bytes for the segment 000000010{15}7,"):
+    with pytest.raises(WalIncomplete, match=r"5,000 bytes for the segment 000000010{15}7,"):
         read_archive(f"head -c 5000 '{folder}'/%f > %p", begin="0/700000")
     assert run(["wal", "stats", "--restore-command", "false"]) == 2
     assert run(["wal", "stats"]) == 2

@@ -163,7 +163,7 @@ def inspect(
     Args:
         connection: A read-only session.
         schema: Of the extension.
-        flushed: Up to where the log is flushed.
+        flushed: Up to where the log is flushed, on a standby replayed.
         begin: The same, when the interval began.
         seconds: How long.
         wait: Waits so long; true to end before the interval is over.
@@ -234,6 +234,8 @@ class _Inspection:
         first, last = self._ask(_REACHED, end)[0]
         if last is None:
             return None
+        # A standby replays on between two queries, and gives what is there by then.
+        end = parsed_position(last) or end
         if self._major >= BLOCKS_FROM_MAJOR:
             for row in self._ask(_BY_BLOCK, end):
                 self._add_block(row)

@@ -50,6 +50,11 @@ SELECT CASE WHEN pg_is_in_recovery()
             THEN coalesce(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())
             ELSE pg_current_wal_flush_lsn() END::text
 """
+# GetCurrentLSN, contrib/pg_walinspect/pg_walinspect.c.
+_REPLAYED = """
+SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()
+            ELSE pg_current_wal_flush_lsn() END::text
+"""
 _SYSTEM = "SELECT system_identifier::text FROM pg_control_system()"
 _SEGMENT_BYTES = "SELECT pg_size_bytes(current_setting('wal_segment_size'))"
 # The control file has a new timeline only after the first checkpoint behind a promotion. What a
@@ -162,8 +167,8 @@ def _read(
     return inspecting.inspect(
         connection,
         schema,
-        lambda: flushed(connection),
-        begin=flushed(connection),
+        lambda: _replayed(connection),
+        begin=_replayed(connection),
         seconds=seconds,
         wait=threading.Event().wait,
         names=names,
@@ -205,7 +210,7 @@ class WalWatch:
         """Begin at what is flushed now."""
         connection = self._open.enter_context(read_only_session(*self._asked))
         if self._schema is not None:
-            now = flushed(connection)
+            now = _replayed(connection)
             self._work(lambda: self._inspect(connection, now))
             return
         followed = self._open.enter_context(_followed(connection, math.inf, self._over))
@@ -216,7 +221,7 @@ class WalWatch:
         return inspecting.inspect(
             connection,
             self._schema,
-            lambda: flushed(connection),
+            lambda: _replayed(connection),
             begin=begin,
             seconds=math.inf,
             wait=self._over.wait,
@@ -307,7 +312,16 @@ def flushed(connection: Any) -> int:
     Raises:
         SourceError: A standby that has received nothing.
     """
-    (shown,) = connection.execute(_FLUSHED).fetchone()
+    return _position(connection, _FLUSHED)
+
+
+def _replayed(connection: Any) -> int:
+    """The same for pg_walinspect, which on a standby knows what was replayed."""
+    return _position(connection, _REPLAYED)
+
+
+def _position(connection: Any, query: str) -> int:
+    (shown,) = connection.execute(query).fetchone()
     lsn = None if shown is None else parsed_position(shown)
     if lsn is None:
         raise SourceError("the server says no position of its log: expected one that has received")

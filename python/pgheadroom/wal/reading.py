@@ -224,9 +224,10 @@ def read_archive(
     lsn = None if begin is None else parsed_position(begin)
     if lsn is None:
         given = "none is given" if begin is None else f"{begin!r} is none"
-        raise InputError(
-            f"--from: an archive behind a program is read from a position on, and {given}: "
-            "expected one such as 16/B374D848"
+        raise ParameterError(
+            "begin",
+            f"an archive behind a program is read from a position on, and {given}: expected one "
+            "such as 16/B374D848",
         )
     with fetched(restore_command, timeline=timeline or 1, from_lsn=lsn) as archive:
         stats = read_wal(archive.pipe, begin=begin, end=end, names=names, by=by)
