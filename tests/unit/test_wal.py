@@ -507,6 +507,24 @@ def test_what_by_may_be(tmp_path: Path) -> None:
         read_wal("-", by="checkpoint")
 
 
+def test_a_range_that_ends_before_it_begins(tmp_path: Path) -> None:
+    """By position and by time; not an answer of nothing."""
+    folder, _ = _archive(tmp_path)
+    for begin, end in (("0/800000", "0/700000"), ("2026-11-24", "2026-11-23T23:00")):
+        with pytest.raises(InputError, match="lies before"):
+            read_wal(folder, begin=begin, end=end)
+    assert read_wal(folder, begin="0/800000", end="0/800000").total.records == 0
+
+
+def test_databases_that_could_not_be_asked_are_named(tmp_path: Path) -> None:
+    """With the first line of why."""
+    folder, _ = _archive(tmp_path)
+    names = Names(relations=(), not_reached={"b\x07": "FATAL: permission denied\nDETAIL: x"})
+    notes = read_wal(folder, names=names).notes
+    said = [note for note in notes if "was not asked" in note]
+    assert said == [r"b\x07 was not asked what its relations are called: FATAL: permission denied"]
+
+
 def _archive(tmp_path: Path) -> tuple[Path, WalFile]:
     wal = WalFile(7 * SEGMENT)
     while wal.position < 9 * SEGMENT + 100_000:

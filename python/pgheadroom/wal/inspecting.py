@@ -29,6 +29,7 @@ from pgheadroom.wal.names import Names
 from pgheadroom.wal.reading import (
     named_relation,
     nameless_note,
+    not_asked_notes,
     over_all,
     parsed_position,
     shown_lsn,
@@ -360,7 +361,7 @@ class _Inspection:
             memo={},
             gaps=tuple(self._gaps),
             files=0,
-            notes=tuple(self._notes(relations)),
+            notes=tuple(self._notes(relations, names)),
         )
 
     def _overhead(self, counted: int) -> int:
@@ -379,7 +380,7 @@ class _Inspection:
             counted = (sums.records, sums.bytes, sums.fpi, sums.fpi_bytes)
             yield named_relation(relation, counted, sums.causes, names)
 
-    def _notes(self, relations: Sequence[RelationWal]) -> Iterable[str]:
+    def _notes(self, relations: Sequence[RelationWal], names: Names) -> Iterable[str]:
         yield (
             "Read by pg_walinspect, for the log's files may not be read: memos (freezing, logical "
             "decoding) and times are not known."
@@ -390,6 +391,7 @@ class _Inspection:
                 f"{self._several} records with several blocks count with their first block's "
                 "relation, but for images and headers."
             )
+        yield from not_asked_notes(names)
         yield from nameless_note(relations)
 
 

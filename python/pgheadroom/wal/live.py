@@ -21,7 +21,7 @@ from typing import Any, Self
 
 import pgheadroom
 from pgheadroom.errors import ParameterError, PrivilegeMissing, SourceError, WalError, WalIncomplete
-from pgheadroom.quoting import identifier, printable
+from pgheadroom.quoting import identifier
 from pgheadroom.sources.session import read_only_session
 from pgheadroom.wal import inspecting
 from pgheadroom.wal.archive import segment_name
@@ -130,30 +130,16 @@ def read_live(
         schema = _check(connection)
         if isinstance(names, Names):
             return _read(connection, schema, seconds, lambda: names, by)
-        asking = _Asking(names or NamesMeanwhile(conninfo, parameters))
-        found = _read(connection, schema, seconds, asking, by)
-        return replace(found, notes=tuple(asking.notes(found)))
+        asks = names or NamesMeanwhile(conninfo, parameters)
+        found = _read(connection, schema, seconds, asks, by)
+        return replace(found, notes=tuple(_asked_twice(found)))
 
 
-class _Asking:
-    """Asks for names once, and has what is to be said of them."""
-
-    def __init__(self, names: NamesMeanwhile) -> None:
-        self._names = names
-        self._not_reached: Mapping[str, str] = {}
-
-    def __call__(self) -> Names:
-        found = self._names()
-        self._not_reached = found.not_reached
-        return found
-
-    def notes(self, stats: WalStats) -> Iterator[str]:
-        """Those of the sums, the one of relations without a name with what is known of why."""
-        nameless = tuple(nameless_note(stats.relations))
-        yield from (note for note in stats.notes if note not in nameless)
-        for database, why in self._not_reached.items():
-            yield f"{printable(database)} was not asked what its relations are called: {why}"
-        yield from nameless_note(stats.relations, _ASKED_TWICE)
+def _asked_twice(stats: WalStats) -> Iterator[str]:
+    """The sums' notes, the one of relations without a name with what is known of why."""
+    nameless = tuple(nameless_note(stats.relations))
+    yield from (note for note in stats.notes if note not in nameless)
+    yield from nameless_note(stats.relations, _ASKED_TWICE)
 
 
 def _read(

@@ -16,6 +16,7 @@ import pgheadroom
 from pgheadroom import _core
 from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.input_file import exists
+from pgheadroom.quoting import printable
 from pgheadroom.units import parse_duration_s, show_bytes
 from pgheadroom.wal.archive import fetched
 from pgheadroom.wal.names import Names
@@ -36,6 +37,7 @@ TRANSACTION = "transaction"
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
 _US_MAX = 2**62
+_LSN_MAX = 2**64 - 1
 LOG_ENDS = "The log ends at "
 """How the note begins that says where; of a running server's log the interval's end is no news."""
 
@@ -112,6 +114,8 @@ def _read(
         else:
             times[place] = _moment(text)
     has_times = times != [-_US_MAX, _US_MAX]
+    if times[0] > times[1] or positions.get("from_lsn", 0) > positions.get("to_lsn", _LSN_MAX):
+        raise ParameterError("end", f"{end} lies before {begin}: expected one behind it")
 
     def sums(*, cuts: list[int] | None = None, slice_us: int | None = None) -> _core.WalSums:
         return _core.wal_sums(
@@ -298,7 +302,8 @@ def shown_lsn(lsn: int) -> str:
 def _stats(sums: _core.WalSums, names: Callable[[], Names]) -> WalStats:
     spans, ended = sums.spans, sums.ended_us
     records, total_bytes, fpi, fpi_bytes = sums.total
-    relations = _relations(sums, names())
+    known = names()
+    relations = _relations(sums, known)
     return WalStats(
         tool_version=pgheadroom.__version__,
         server=str(sums.major),
@@ -321,7 +326,7 @@ def _stats(sums: _core.WalSums, names: Callable[[], Names]) -> WalStats:
         memo=dict(sums.memo),
         gaps=tuple(map(as_gap, sums.gaps)),
         files=sums.files,
-        notes=tuple(_notes(sums, relations)),
+        notes=tuple(_notes(sums, relations, known)),
         transactions=tuple(
             TransactionWal(
                 xid=xid,
@@ -404,7 +409,7 @@ def largest_first(causes: Mapping[str, Count]) -> dict[str, Count]:
     return dict(sorted(causes.items(), key=lambda item: (-item[1].bytes, item[0])))
 
 
-def _notes(sums: _core.WalSums, relations: Sequence[RelationWal]) -> Iterable[str]:
+def _notes(sums: _core.WalSums, relations: Sequence[RelationWal], names: Names) -> Iterable[str]:
     if sums.history_missing:
         yield (
             "Segments of several timelines are joined without a history file that says where each "
@@ -417,9 +422,17 @@ def _notes(sums: _core.WalSums, relations: Sequence[RelationWal]) -> Iterable[st
     if sums.end is not None:
         lsn, why = sums.end
         yield f"{LOG_ENDS}{shown_lsn(lsn)}: {why} is there."
+    yield from not_asked_notes(names)
     yield from nameless_note(relations)
     if sums.major >= 19:
         yield "PostgreSQL 19 was read by its release candidate's format."
+
+
+def not_asked_notes(names: Names) -> Iterable[str]:
+    """Which databases could not be asked, and why not."""
+    for database, why in names.not_reached.items():
+        first, *_ = why.splitlines() or [""]
+        yield f"{printable(database)} was not asked what its relations are called: {first}"
 
 
 def nameless_note(relations: Sequence[RelationWal], why: str | None = None) -> Iterable[str]:
