@@ -186,11 +186,14 @@ impl PageHeader {
     /// Whether the header may stand on a page of this magic at this position.
     ///
     /// Source: `XLogReaderValidatePageHeader`, src/backend/access/transam/xlogreader.c.
-    /// Differs: timelines are checked where files are chosen.
+    /// Differs: timelines are checked where files are chosen. A page of the last segment that a
+    /// number can name is none: no server gets there, and positions behind its records are numbers
+    /// too.
     #[must_use]
     pub fn fits(&self, magic: u16, lsn: Lsn, segment_bytes: u64) -> bool {
         let first = lsn.0.is_multiple_of(segment_bytes);
         self.magic == magic
+            && lsn.0.checked_add(segment_bytes).is_some()
             && self.info & !gives_up_and_all(magic).1 == 0
             && self.address == lsn
             && (self.info & LONG_HEADER != 0) == first

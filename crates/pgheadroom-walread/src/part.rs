@@ -397,7 +397,9 @@ impl<S: Sink> Part<S> {
             } else {
                 self.lose_rest(cut);
             }
-            end = Lsn((cut.at.0 + 1).next_multiple_of(self.segment_bytes));
+            let behind = cut.at.0.saturating_add(1);
+            let end_of_segment = behind.checked_next_multiple_of(self.segment_bytes);
+            end = Lsn(end_of_segment.unwrap_or(u64::MAX));
         }
         if self.lost.as_ref().is_some_and(|lost| lost.is_sure) {
             self.close(end);

@@ -5,12 +5,14 @@
 //! pgheadroom-walread --test hostile` tries more.
 
 mod foreign_pages;
+mod summing;
 mod wal_writer;
 
 use foreign_pages::{Foreign, PAGE, put_checksums_right, put_records_right};
 use pgheadroom_layout::Lsn;
 use pgheadroom_walread::format::Major;
-use wal_writer::{Block, SEGMENT, Writer, block, imaged, random};
+use summing::{assert_sums, read};
+use wal_writer::{Block, SEGMENT, Writer, block, folder, imaged, random};
 
 const START: u64 = 3 * SEGMENT;
 const SEED: u64 = 0x5EED_0001;
@@ -149,4 +151,26 @@ fn mutated_pages() {
         damaged > count / 16,
         "mutations that change nothing: {damaged} of {count}"
     );
+}
+
+/// Where positions come to their end: the last segment that a number can name is none of a log, for
+/// what lies behind its records has no number.
+#[test]
+fn last_segment_of_all() {
+    let last = u64::MAX / SEGMENT * SEGMENT;
+    for cut in [0, 3_000] {
+        let folder = folder("last-of-all");
+        let mut wal = Writer::new(last - SEGMENT);
+        while wal.bytes.len() < usize::try_from(SEGMENT).unwrap() + 100_000 {
+            wal.record(10, 0x40, &[block(1, 260)], &[0; 14]);
+        }
+        wal.record(0, 0x40, &[], &[]);
+        let paths = wal.save(&folder);
+        let bytes = std::fs::read(&paths[1]).unwrap();
+        std::fs::write(&paths[1], &bytes[..bytes.len() - cut]).unwrap();
+        let outcome = read(&folder);
+        assert_sums(&outcome);
+        assert!(outcome.tally.total.records > 3_000);
+        assert!(outcome.tally.spans.iter().all(|(_, to)| to.0 <= last));
+    }
 }
