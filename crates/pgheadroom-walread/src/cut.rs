@@ -58,6 +58,24 @@ impl Part<'_> {
             && rest.is_some_and(|rest| !rest.is_empty() && rest.iter().all(|byte| *byte == 0))
     }
 
+    /// Whether what is broken at a position may be the log's end: the page is empty from there on,
+    /// or it is none that goes on with the log. Where a record is damaged on its page, something
+    /// stands there, and what follows it is of the same log.
+    ///
+    /// # Arguments
+    /// * `left` - how much of a record that began before it the page has to go on with.
+    pub fn is_like_end(&self, broken: Lsn, left: Option<u32>) -> bool {
+        if self.there < PAGE_BYTES {
+            return false;
+        }
+        let Some(at) = broken.0.checked_sub(self.lsn.0) else {
+            let header = PageHeader::read(self.page);
+            let goes_on = header.continues() && Some(header.left_bytes) == left;
+            return header.address != self.lsn || !goes_on;
+        };
+        at <= LONG_HEADER_BYTES as u64 || self.is_empty_from(broken)
+    }
+
     /// As [`Self::breaks`], of a record that began on an earlier page.
     fn breaks_crossing(&self) -> bool {
         let bytes = &self.page[..self.there];
@@ -103,6 +121,35 @@ mod tests {
         // An old record, as a recycled segment has them.
         assert!(!breaks(&page, 100, 24, 16));
         assert!(!breaks(&page, PAGE_BYTES, 24, 8));
+    }
+
+    #[test]
+    fn what_a_logs_end_leaves() {
+        let page = page();
+        let is_like_end = |page: &[u8; PAGE_BYTES], there: usize, at: u64| {
+            let lsn = PAGE;
+            Part { lsn, page, there }.is_like_end(Lsn(PAGE.0 + at), None)
+        };
+        // Nothing more on the page; or the page is another one's from its begin on.
+        assert!(is_like_end(&page, PAGE_BYTES, 128));
+        assert!(is_like_end(&page, PAGE_BYTES, 0));
+        assert!(is_like_end(&page, PAGE_BYTES, 24));
+        // A record stands there that is damaged, or the file is cut off.
+        assert!(!is_like_end(&page, PAGE_BYTES, 64));
+        assert!(!is_like_end(&page, 200, 128));
+        // A record that crosses: the page goes on with it, with another one, or is elsewhere's.
+        let mut continued = page;
+        continued[2] = 1;
+        continued[8..16].copy_from_slice(&PAGE.0.to_le_bytes());
+        continued[16..20].copy_from_slice(&40_u32.to_le_bytes());
+        let crossing = |lsn: u64, page: &[u8; PAGE_BYTES], left: u32| {
+            let (lsn, there) = (Lsn(lsn), PAGE_BYTES);
+            Part { lsn, page, there }.is_like_end(Lsn(lsn.0 - 64), Some(left))
+        };
+        assert!(crossing(PAGE.0, &page, 40));
+        assert!(!crossing(PAGE.0, &continued, 40));
+        assert!(crossing(PAGE.0, &continued, 48));
+        assert!(crossing(PAGE.0 + 8_192, &continued, 40));
     }
 
     #[test]

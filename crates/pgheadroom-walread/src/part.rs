@@ -49,6 +49,8 @@ struct Lost {
     reached: Option<Lsn>,
     /// The page is empty from there on, as a server leaves it where its log ends.
     is_end: bool,
+    /// What is there may be what the log's end leaves; no file lacks anything.
+    is_like_end: bool,
 }
 
 impl Lost {
@@ -205,7 +207,7 @@ impl<S: Sink> Part<S> {
                 let at = lost.resumed.unwrap_or(lsn);
                 self.lose(at, MISSING);
             }
-            Some(lost) => lost.is_tried = false,
+            Some(lost) => (lost.is_tried, lost.is_like_end) = (false, false),
         }
     }
 
@@ -235,7 +237,7 @@ impl<S: Sink> Part<S> {
                 let at = *reached;
                 self.lose(at, why);
             }
-            Some(lost) => lost.is_tried = false,
+            Some(lost) => (lost.is_tried, lost.is_like_end) = (false, false),
         }
     }
 
@@ -249,11 +251,12 @@ impl<S: Sink> Part<S> {
             ..self.lost_at(at, floor, why)
         });
         self.reader.seek();
-        self.sink.gap();
+        self.sink.gap(false);
     }
 
-    /// A record, or a page, is broken; false where what is missing of the file breaks it.
-    fn lose_broken(&mut self, broken: &Broken, part: cut::Part<'_>) -> bool {
+    /// A record, or a page, is broken; false where what is missing of the file breaks it. `left` is
+    /// what the page had to bring of a record that began before it.
+    fn lose_broken(&mut self, broken: &Broken, part: cut::Part<'_>, left: Option<u32>) -> bool {
         let is_cut = part.breaks(broken.lsn, self.reader.last());
         let floor = match &mut self.lost {
             Some(lost) if !lost.is_sure => {
@@ -267,6 +270,7 @@ impl<S: Sink> Part<S> {
         let floor = self.close(broken.lsn).or(floor);
         self.lost = Some(Lost {
             is_end: part.is_empty_from(broken.lsn),
+            is_like_end: part.is_like_end(broken.lsn, left),
             ..self.lost_at(broken.lsn, floor, broken.why)
         });
         true
@@ -284,6 +288,7 @@ impl<S: Sink> Part<S> {
             resumed: None,
             reached: None,
             is_end: false,
+            is_like_end: false,
         }
     }
 
@@ -313,6 +318,7 @@ impl<S: Sink> Part<S> {
                     return;
                 }
             }
+            let left = self.reader.left_bytes();
             let step = self.reader.take(lsn, page, begin, &mut self.sink);
             let is_read = self.reader.last().is_some() || step == Step::Stopped;
             if self.lost.is_some() && is_read {
@@ -325,7 +331,7 @@ impl<S: Sink> Part<S> {
                     return;
                 }
                 Step::Broken(broken) => {
-                    if !self.lose_broken(&broken, part) {
+                    if !self.lose_broken(&broken, part, left) {
                         return;
                     }
                     from = match broken.lsn.0.checked_sub(lsn.0) {
@@ -348,8 +354,9 @@ impl<S: Sink> Part<S> {
         };
         let begin = behind.begin(lsn, page, from)?;
         lost.is_tried = true;
+        let is_like_end = lost.is_like_end;
         self.reader.seek();
-        self.sink.gap();
+        self.sink.gap(is_like_end);
         Some(begin)
     }
 

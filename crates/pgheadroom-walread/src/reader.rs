@@ -123,6 +123,15 @@ impl Reader {
         matches!(self.state, State::Within { .. })
     }
 
+    /// How many bytes of the record that has begun are on the pages that follow.
+    #[must_use]
+    pub const fn left_bytes(&self) -> Option<u32> {
+        match self.state {
+            State::Within { total, got, .. } => Some(total - got),
+            _ => None,
+        }
+    }
+
     /// Whether the rest of the segment is empty.
     #[must_use]
     pub const fn is_switched(&self) -> bool {

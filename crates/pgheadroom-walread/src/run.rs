@@ -21,8 +21,14 @@ use crate::sink::Sink;
 use crate::starts::Starts;
 use crate::tally::Range;
 
-const BEFORE_START: &str = "a record from before the server started";
-const MEANWHILE: &str = "a record that was written while this was read";
+const BEFORE_START: &str = "a record from before the server started, left out as all behind it,";
+const MEANWHILE: &str = "a record that was written while this was read, left out as all behind it,";
+
+/// How far before the first gap the start is looked for that tells records from before a crash.
+/// They lie where the server has not got to again: it flushes a segment before it begins the next
+/// one, so a crash loses little. Two segments of the largest size; arbitrary beyond that, and read
+/// within a second.
+const LOOK_BACK_BYTES: u64 = 2 << 30;
 
 /// Sums the records of pieces that lie in a range.
 ///
@@ -66,17 +72,25 @@ fn end_before_gap(
     gaps: &[Gap],
     stop: &AtomicBool,
 ) -> Option<Broken> {
-    let first = pieces.first()?;
-    let froms = gaps.iter().map(|gap| gap.from).collect();
-    let starts = Starts::new(first.major, first.segment_bytes, range.to, froms);
-    let whole = Range {
-        to: range.to,
-        ..Range::default()
-    };
-    let (starts, _) = run_sink(pieces, whole, starts, stop).ok()?;
+    let starts = read_again(pieces, range, gaps, stop)?;
     let ends = [(starts.end, BEFORE_START), (starts.grown, MEANWHILE)];
     let found = ends.into_iter().filter_map(|(end, why)| Some((end?, why)));
     found.min().map(|(lsn, why)| Broken { lsn, why })
+}
+
+/// Reads from before the first gap on, up to where it is known what lies behind the last one.
+fn read_again(pieces: &[Piece], range: Range, gaps: &[Gap], stop: &AtomicBool) -> Option<Starts> {
+    let (first, first_gap) = (pieces.first()?, gaps.first()?);
+    let froms = gaps.iter().map(|gap| gap.from).collect();
+    let starts = Starts::new(first.major, first.segment_bytes, range.to, froms);
+    let range = Range {
+        from: Lsn(first_gap.from.0.saturating_sub(LOOK_BACK_BYTES)),
+        to: range.to,
+        times: None,
+    };
+    run_sink(pieces, range, starts, stop)
+        .ok()
+        .map(|read| read.0)
 }
 
 fn sums(
@@ -224,7 +238,7 @@ impl<'a> Reach<'a> {
 mod tests {
     use super::*;
     use crate::folder::choose;
-    use crate::wal_writer::{SEGMENT, Writer, block, folder};
+    use crate::wal_writer::{Folder, SEGMENT, Writer, block, folder};
 
     const START: u64 = 3 * SEGMENT;
 
@@ -235,6 +249,53 @@ mod tests {
             path: String::new(),
             why: "no record",
         }
+    }
+
+    /// Segments and a bit with a start, and transactions that end behind it; where records end.
+    fn started(test: &str) -> (Folder, Writer, Vec<u64>) {
+        let mut wal = Writer::new(START);
+        let ends = (0..9_000_u32)
+            .map(|n| {
+                let since_2000 = i64::from(n) * 1_000_000;
+                match n {
+                    0 => {
+                        let mut main = [0; 88];
+                        main[64..72].copy_from_slice(&946_684_800_u64.to_le_bytes());
+                        wal.record(0, 0, &[], &main)
+                    }
+                    n if n % 2 == 1 => wal.record(1, 0, &[], &since_2000.to_le_bytes()),
+                    n => wal.record(10, 0x40, &[block(n % 5 + 1, 260)], &[0; 14]),
+                };
+                wal.position()
+            })
+            .collect();
+        (folder(test), wal, ends)
+    }
+
+    /// Where there is a gap the log is read again, but not all of it: up to a record behind the
+    /// last gap of which is known what it is.
+    #[test]
+    fn read_again_up_to_behind_the_last_gap() {
+        let (folder, mut wal, ends) = started("read-again");
+        for n in [2_000, 4_000] {
+            let at = usize::try_from(ends[n] - START).unwrap();
+            wal.bytes[at + 30..at + 60].fill(7);
+        }
+        wal.save(&folder);
+        let pieces = choose(&[folder.to_path_buf()], None).unwrap().pieces;
+        let (range, stop) = (Range::default(), AtomicBool::new(false));
+        let gaps = sums(&pieces, range, &Wanted::default(), 1, &stop)
+            .unwrap()
+            .gaps;
+        assert_eq!(gaps.len(), 2);
+        let starts = read_again(&pieces, range, &gaps, &stop).unwrap();
+        assert_eq!((starts.end, starts.grown), (None, None));
+        let behind = starts.last_end.unwrap().0;
+        assert!(
+            (ends[4_000]..ends[4_100]).contains(&behind),
+            "{behind} of {}",
+            ends[8_999]
+        );
     }
 
     /// What was a gap, and is none when the log is read again, was the log's end; a gap that is one

@@ -25,7 +25,10 @@ pub trait Sink {
     fn simple_to(&mut self, _end: Lsn) {}
 
     /// What follows does not join on to what came before.
-    fn gap(&mut self) {}
+    ///
+    /// # Arguments
+    /// * `is_like_end` - what is there instead of a record is what a log's end leaves.
+    fn gap(&mut self, _is_like_end: bool) {}
 
     /// There are no more records for now: what was put off is done.
     fn settle(&mut self) {}

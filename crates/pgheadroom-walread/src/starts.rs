@@ -14,6 +14,9 @@
 //! records | start, records | of before      -- later; what is behind contradicts the start
 //! ```
 //!
+//! So it is where a log's end left that place, alone: where a file is missing or cut off, or a
+//! damaged record stands, a time from before the start tells of a clock that was set back.
+//!
 //! Source: `StartupXLOG` (`PerformRecoveryXLogAction`) and `CreateCheckPoint`,
 //! src/backend/access/transam/xlog.c (`REL_15_STABLE` to `REL_18_STABLE`).
 
@@ -52,9 +55,10 @@ pub(crate) struct Starts {
     to: Lsn,
     start: Option<Start>,
     /// Where the last record ends.
-    last_end: Option<Lsn>,
+    pub last_end: Option<Lsn>,
     is_gap: bool,
-    /// The first place that cannot be read since a record that the server wrote after its start.
+    /// The first place that cannot be read, and is as a log's end leaves it, since a record that
+    /// the server wrote after its start.
     broken: Option<Lsn>,
     /// Where the log ends, as what is behind says.
     pub end: Option<Lsn>,
@@ -195,11 +199,15 @@ impl Sink for Starts {
         } else {
             padded(end.0)
         }));
-        true
+        // Behind the last gap, once a record is known to be the server's.
+        let is_open = self.start.is_some() && self.broken.is_some();
+        is_open || self.passed < self.gaps.len()
     }
 
-    fn gap(&mut self) {
-        self.broken = self.broken.or(self.last_end);
+    fn gap(&mut self, is_like_end: bool) {
+        if is_like_end {
+            self.broken = self.broken.or(self.last_end);
+        }
         self.is_gap = true;
     }
 }

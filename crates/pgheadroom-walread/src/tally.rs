@@ -277,7 +277,7 @@ impl Tally {
 }
 
 impl Sink for Tally {
-    fn gap(&mut self) {
+    fn gap(&mut self, _is_like_end: bool) {
         self.is_within_span = false;
     }
 
@@ -333,7 +333,7 @@ impl Sink for Tally {
             Some((first, last)) => self.now.is_some_and(|now| (first..=last).contains(&now)),
         };
         if !is_of_time {
-            self.gap();
+            self.is_within_span = false;
         } else if record.lsn >= self.from {
             self.count(record, ended);
             self.pass(record, end);

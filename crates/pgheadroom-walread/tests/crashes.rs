@@ -142,6 +142,61 @@ fn whole_records_of_before() {
     }
 }
 
+/// The server writes whole pages while a record goes on; the page behind, of before the crash, goes
+/// on with a record too, but another one.
+#[test]
+fn ends_within_a_record() {
+    for magic in MAGICS {
+        let write = |start_at: Option<usize>, upto: usize| {
+            let mut wal = Writer::new(START);
+            (wal.magic, wal.xid) = (magic, 5_000);
+            checkpoint(&mut wal, 0x10, 4_000, STARTED - 900);
+            let (mut n, mut last, mut is_started) = (1, 0, false);
+            while wal.bytes.len() < upto {
+                if start_at.is_some_and(|at| !is_started && wal.bytes.len() > at) {
+                    checkpoint(&mut wal, 0x00, 5_000, STARTED);
+                    is_started = true;
+                }
+                let at = if is_started {
+                    STARTED + 5
+                } else {
+                    STARTED - 20
+                };
+                last = wal.bytes.len();
+                change(&mut wal, n, Some(at));
+                n += if is_started { 3 } else { 1 };
+            }
+            (wal, last)
+        };
+        let (before, _) = write(None, 2 * SEGMENT as usize + 300_000);
+        let goes_on = |page: usize| before.bytes[page * PAGE + 2] & 1 == 1;
+        let mut seen = 0;
+        for page in (94..120).filter(|page| goes_on(*page)) {
+            let (wal, last) = write(Some(90 * PAGE + 1_000), page * PAGE);
+            if last == page * PAGE || wal.bytes.len() <= page * PAGE {
+                continue;
+            }
+            let left = |bytes: &[u8]| bytes[page * PAGE + 16..page * PAGE + 20].to_vec();
+            if left(&wal.bytes) == left(&before.bytes) {
+                continue;
+            }
+            let folder = folder("crash-within");
+            let mut saved = Writer::new(START);
+            saved.bytes = wal.bytes[..page * PAGE].to_vec();
+            saved.save(&folder);
+            let records = read(&folder).tally.total.records;
+            saved.bytes.extend(&before.bytes[page * PAGE..]);
+            saved.save(&folder);
+            let outcome = read(&folder);
+            assert!(outcome.gaps.is_empty(), "{page}: {:?}", outcome.gaps);
+            assert_eq!(outcome.tally.total.records, records, "{magic:X} {page}");
+            assert_eq!(outcome.end.unwrap().lsn.0, START + last as u64);
+            seen += 1;
+        }
+        assert!(seen > 5, "{seen}");
+    }
+}
+
 /// Where no transaction ended there, numbers of transactions tell.
 #[test]
 fn numbers_tell() {
@@ -196,6 +251,54 @@ fn damage_behind_a_start() {
         assert_eq!(outcome.end.unwrap().lsn, Lsn(wal.position()));
         assert!(outcome.tally.total.records > 5_900);
     }
+}
+
+/// As it stays where the clock was set back in the very stretch that cannot be read: what is behind
+/// has times from before the start, and no log's end leaves a damaged record, or lacks a segment.
+#[test]
+fn clock_set_back_within_damage() {
+    let mut wal = Writer::new(START);
+    checkpoint(&mut wal, 0x00, 700, STARTED);
+    let mut n = 0;
+    while wal.bytes.len() < 3 * SEGMENT as usize {
+        let is_before = wal.bytes.len() < SEGMENT as usize + 400_000;
+        let at = if is_before {
+            STARTED + 5
+        } else {
+            STARTED - 3_600
+        };
+        change(&mut wal, n, Some(at));
+        n += 1;
+    }
+    let damaged = |test: &str, damage: &dyn Fn(&mut Vec<u8>)| {
+        let folder = folder(test);
+        let mut saved = Writer::new(START);
+        saved.bytes = wal.bytes.clone();
+        damage(&mut saved.bytes);
+        saved.save(&folder);
+        folder
+    };
+    let place = SEGMENT as usize + 399_000;
+    let check = |folder: &Path, most_lost: u64| {
+        let outcome = read(folder);
+        assert_eq!(outcome.gaps.len(), 1, "{:?}", outcome.end);
+        assert_eq!(outcome.end.unwrap().lsn, Lsn(wal.position()));
+        assert!(outcome.tally.total.records > n as u64 - most_lost);
+    };
+    check(
+        &damaged("crash-set-back", &|bytes| {
+            bytes[place..place + 2_000].fill(0x55);
+        }),
+        200,
+    );
+    let folder = damaged("crash-set-back-lacks", &|_| {});
+    fs::remove_file(folder.join(wal_writer::name(1, START + SEGMENT))).unwrap();
+    check(&folder, n as u64 / 2);
+    let folder = damaged("crash-set-back-cut", &|_| {});
+    let path = folder.join(wal_writer::name(1, START + SEGMENT));
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..399_000]).unwrap();
+    check(&folder, n as u64 / 2);
 }
 
 /// The next segment's first page alone, without a whole record, is no sign that the log got there.

@@ -409,7 +409,7 @@ impl Sink for Handed {
         true
     }
 
-    fn gap(&mut self) {
+    fn gap(&mut self, _is_like_end: bool) {
         self.is_gap = true;
     }
 }
