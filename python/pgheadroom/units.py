@@ -120,6 +120,11 @@ def show_bytes(value_bytes: float) -> str:
     raise AssertionError("the last unit always returns")
 
 
+def show_count(count: int, what: str) -> str:
+    """A number of things for people: `"1 checkpoint"`, `"2 checkpoints"`."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
 def show_duration(value_s: float) -> str:
     """Seconds for people: `"0.42 s"`, `"42 s"`, `"12 min"`, `"1 h 05 min"`."""
     if value_s < 10:

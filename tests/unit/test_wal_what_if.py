@@ -15,6 +15,7 @@ from wal_files import PAGE, SEGMENT, WalFile
 from pgheadroom import _core
 from pgheadroom.cli.app import run
 from pgheadroom.errors import InputError, WalIncomplete
+from pgheadroom.report.wal.what_if import headline
 from pgheadroom.wal import Grid, Names, WhatIf, read_wal, wal_what_if
 from pgheadroom.wal.names import RelationName
 from pgheadroom.wal.what_if_values import CheckpointWal, Range, middle
@@ -281,3 +282,10 @@ def test_forms(tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str) ->
     elif form == "text":
         assert "knee" in shown
         assert "8 GiB" in shown
+
+
+@pytest.mark.parametrize(("every_s", "said"), [(200, "1 checkpoint after"), (100, "2 checkpoints")])
+def test_headline(tmp_path: Path, every_s: float, said: str) -> None:
+    """It counts the checkpoints after the first."""
+    folder = _log(tmp_path / "log", _history(300), every_s=every_s)
+    assert said in headline(wal_what_if(folder))

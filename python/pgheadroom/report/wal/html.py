@@ -14,7 +14,7 @@ from pgheadroom.lab.reading import printable
 from pgheadroom.report import html_tables
 from pgheadroom.report.page import page
 from pgheadroom.report.wal.stats import headline, labels, tables
-from pgheadroom.units import show_bytes, show_duration, show_share
+from pgheadroom.units import show_bytes, show_count, show_duration, show_share
 from pgheadroom.wal import Count, WalStats
 from pgheadroom.wal.course import LogCourse
 from pgheadroom.wal.values import share_of
@@ -197,6 +197,6 @@ def _drawing(course: LogCourse) -> Markup:
     # Safe: numbers and words of ours alone.
     return Markup(  # noqa: S704
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="WAL in slices of '
-        f'{show_duration(course.width_s)}, {len(course.checkpoints_s)} checkpoints">'
+        f'{show_duration(course.width_s)}, {show_count(len(course.checkpoints_s), "checkpoint")}">'
         f"{''.join(parts)}</svg>"
     )

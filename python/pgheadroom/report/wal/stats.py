@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pgheadroom.lab.result import CellValue
 from pgheadroom.report import csv_file
 from pgheadroom.report.table import Column, Table
-from pgheadroom.units import show_bytes, show_share
+from pgheadroom.units import show_bytes, show_count, show_share
 from pgheadroom.wal import Count, RelationWal, WalStats
 from pgheadroom.wal.values import share_of
 
@@ -136,7 +136,9 @@ def _relations(result: WalStats, *, every: bool) -> Table:
     note = "Images: the share of the relation's WAL that is full-page images."
     if left:
         length = sum(relation.bytes for relation in left)
-        note = f"And {len(left)} relations more, together {show_bytes(length)}. {note}"
+        note = (
+            f"And {show_count(len(left), 'relation')} more, together {show_bytes(length)}. {note}"
+        )
     return Table(title="WAL by relation", columns=tuple(columns), rows=tuple(rows), note=note)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pgheadroom.report import csv_file
 from pgheadroom.report.table import Column, Table
-from pgheadroom.units import show_bytes, show_duration, show_share
+from pgheadroom.units import show_bytes, show_count, show_duration, show_share
 from pgheadroom.wal.values import share_of
 from pgheadroom.wal.what_if_values import CheckpointWal, Range, WhatIf, middle
 
@@ -21,7 +21,7 @@ def headline(result: WhatIf) -> str:
         f"WAL of PostgreSQL {result.server}, {result.start_lsn} to {result.end_lsn}, "
         f"{show_duration(result.length_s)}: {show_bytes(middle(now.bytes))}, of it "
         f"{show_bytes(middle(now.fpi_bytes))} in full-page images, "
-        f"{now.checkpoints} checkpoints after the first"
+        f"{show_count(now.checkpoints, 'checkpoint')} after the first"
     )
     knees = [result.checkpoint[place] for place in result.knee]
     if not knees:
