@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from log_tools import position
 
 from pgheadroom.servers import Host, ServerPrograms
 
@@ -29,9 +30,9 @@ def test_the_first_read_pays_for_vacuum(programs: ServerPrograms) -> None:
             )
             connection.execute("CHECKPOINT")
             first, second = _read(connection), _read(connection)
-            before = _position(connection)
+            before = position(connection)
             connection.execute("VACUUM rows")
-            vacuum_bytes = _position(connection) - before
+            vacuum_bytes = position(connection) - before
             size = connection.execute("SELECT pg_relation_size('rows')::int / 8192").fetchone()
     assert size == (PAGES,)
     assert first == FIRST_READ[programs.version.major]
@@ -49,9 +50,3 @@ def _read(connection: psycopg.Connection[Any]) -> tuple[int, int]:
     assert row is not None
     plan = row[0][0]["Plan"]
     return plan.get("WAL Records", 0), plan.get("WAL Bytes", 0)
-
-
-def _position(connection: psycopg.Connection[Any]) -> int:
-    row = connection.execute("SELECT pg_current_wal_insert_lsn() - '0/0'").fetchone()
-    assert row is not None
-    return int(row[0])

@@ -7,10 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
+from log_tools import position, set_segment_size
 
-from pgheadroom.errors import ProgramMissing
-from pgheadroom.servers import Cluster, Host, ServerPrograms, find_client
-from pgheadroom.servers.user import arguments, server_user
+from pgheadroom.servers import Cluster, Host, ServerPrograms
 from pgheadroom.wal import read_wal
 
 pytestmark = [pytest.mark.each, pytest.mark.usefixtures("run_parent")]
@@ -37,26 +36,17 @@ def test_whole_records_from_before_a_crash(
     up to the segment's end, so that the next segment has its first page.
     """
     with Host(programs) as host:
-        try:
-            resetwal, version = find_client("pg_resetwal", programs)
-        except ProgramMissing as error:
-            pytest.skip(str(error))
-        if version.major != programs.version.major:
-            pytest.skip(f"pg_resetwal of {version}")
         cluster = host.cluster("crash")
-        reset = host.run(
-            [resetwal, "--wal-segsize=1", "-D", cluster.data_dir], **arguments(server_user())
-        )
-        assert reset.returncode == 0, reset.stderr
+        set_segment_size(host, cluster, 1)
         cluster.start(SETTINGS)
-        position = _write(cluster)
+        written = _write(cluster)
         cluster.stop("immediate")
         pg_wal = cluster.data_dir / "pg_wal"
         if lost == "pages":
-            begin = (position - 100_000) // PAGE * PAGE
+            begin = (written - 100_000) // PAGE * PAGE
             _lose(pg_wal, begin, begin + 3 * PAGE)
         else:
-            edge = position // SEGMENT * SEGMENT
+            edge = written // SEGMENT * SEGMENT
             _lose(pg_wal, edge - 20 * PAGE, edge)
         time.sleep(1.1)  # times of checkpoints are whole seconds
         cluster.start(SETTINGS)
@@ -84,7 +74,7 @@ def _write(cluster: Cluster) -> int:
         connection.execute("INSERT INTO t SELECT i, 'x' FROM generate_series(1, 1000) i")
         connection.execute("CHECKPOINT")
         connection.execute("UPDATE t SET v = 'y'")
-        begin = _position(cluster)
+        begin = position(connection)
         number = 0
         while True:
             for _ in range(200):
@@ -92,16 +82,9 @@ def _write(cluster: Cluster) -> int:
                 connection.execute(
                     "UPDATE t SET v = %s WHERE id = %s", [str(number), number % 1000 + 1]
                 )
-            position = _position(cluster)
-            if position - begin > SEGMENT and 150_000 < position % SEGMENT < 500_000:
-                return position
-
-
-def _position(cluster: Cluster) -> int:
-    with cluster.connect() as connection:
-        row = connection.execute("SELECT pg_current_wal_insert_lsn() - '0/0'").fetchone()
-    assert row is not None
-    return int(row[0])
+            now = position(connection)
+            if now - begin > SEGMENT and 150_000 < now % SEGMENT < 500_000:
+                return now
 
 
 def _lose(pg_wal: Path, begin: int, end: int) -> None:

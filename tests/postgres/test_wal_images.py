@@ -6,14 +6,13 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
+from log_tools import position, tool
 
 from pgheadroom import _core
-from pgheadroom.errors import ProgramMissing
-from pgheadroom.servers import Cluster, Host, ServerPrograms, find_client
+from pgheadroom.servers import Cluster, Host, ServerPrograms
 
 pytestmark = pytest.mark.each
 
@@ -43,20 +42,14 @@ def _played(programs: ServerPrograms) -> Iterator[tuple[Cluster, dict[str, tuple
                 except psycopg.errors.InvalidParameterValue:
                     continue
                 connection.execute(b"CHECKPOINT")
-                begin = _position(connection)
+                begin = position(connection)
                 connection.execute(b"UPDATE t SET b = md5(b) WHERE a % 5 = 0")
                 connection.execute(b"CREATE TABLE u AS SELECT * FROM t")
                 connection.execute(b"CREATE INDEX ON u (b)")
                 connection.execute(b"DROP TABLE u")
-                done[method] = (begin, _position(connection))
+                done[method] = (begin, position(connection))
         cluster.stop()
         yield cluster, done
-
-
-def _position(connection: psycopg.Connection[Any]) -> int:
-    row = connection.execute("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn").fetchone()
-    assert row is not None
-    return int(row[0])
 
 
 def _saved(folder: Path) -> dict[tuple[int, tuple[int, int, int], int, int], bytes]:
@@ -77,12 +70,7 @@ def test_pages_are_pg_waldumps(programs: ServerPrograms, tmp_path: Path) -> None
     """Every image of every method: the page with its hole, to the byte."""
     if programs.version.major < 16:
         pytest.skip("pg_waldump has --save-fullpage from 16 on")
-    try:
-        program, version = find_client("pg_waldump", programs)
-    except ProgramMissing as error:
-        pytest.skip(str(error))
-    if version.major != programs.version.major:
-        pytest.skip(f"pg_waldump of {version}")
+    program = tool("pg_waldump", programs)
     with _played(programs) as (cluster, methods):
         folder = cluster.data_dir / "pg_wal"
         first = min(folder.glob("[0-9A-F]" * 24))

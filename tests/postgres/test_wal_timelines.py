@@ -9,13 +9,16 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import observed
+import psycopg
 import pytest
+from log_tools import set_segment_size, tool
 
-from pgheadroom.errors import ProgramMissing
-from pgheadroom.servers import Cluster, Host, ServerPrograms, find_client
-from pgheadroom.servers.user import arguments, server_user
+from pgheadroom.errors import WalError
+from pgheadroom.servers import Cluster, Host, ServerPrograms
+from pgheadroom.servers.user import server_user
 from pgheadroom.wal import WalStats, names_of_server, read_wal
 
 pytestmark = [pytest.mark.each, pytest.mark.usefixtures("run_parent")]
@@ -27,7 +30,8 @@ SETTINGS = {
     "max_prepared_transactions": "2",
     "wal_compression": "pglz",
 }
-RECOVERY = {"restore_command": "false", "archive_mode": "on", "archive_command": "true"}
+ARCHIVING = {"archive_mode": "on", "archive_command": "true"}
+SMALL = {**SETTINGS, "min_wal_size": "80MB"}
 TABLES = """
 CREATE TABLE part (id int, region int, v text, PRIMARY KEY (region, id))
     PARTITION BY LIST (region);
@@ -70,18 +74,9 @@ def test_sums_over_two_timelines(programs: ServerPrograms, tmp_path: Path) -> No
     The second database is a copy of the first: its files have the same numbers.
     """
     with Host(programs) as host:
-        try:
-            resetwal, _ = find_client("pg_resetwal", programs)
-            waldump, version = find_client("pg_waldump", programs)
-        except ProgramMissing as error:
-            pytest.skip(str(error))
-        if version.major != programs.version.major:
-            pytest.skip(f"pg_waldump of {version}")
+        waldump = tool("pg_waldump", programs)
         cluster = host.cluster("wal")
-        reset = host.run(
-            [resetwal, "--wal-segsize=64", "-D", cluster.data_dir], **arguments(server_user())
-        )
-        assert reset.returncode == 0, reset.stderr
+        set_segment_size(host, cluster, 64)
         cluster.start(SETTINGS)
         _play(cluster, "postgres", "CREATE DATABASE one")
         _play(cluster, "one", TABLES)
@@ -91,7 +86,7 @@ def test_sums_over_two_timelines(programs: ServerPrograms, tmp_path: Path) -> No
         names = names_of_server(observed.conninfo(cluster), {})
         cluster.stop()
         pg_wal = cluster.data_dir / "pg_wal"
-        _recover(cluster)
+        _recover(cluster, **SETTINGS, **ARCHIVING)
         _play(cluster, "two", "UPDATE prepared SET n = n + 1")
         cluster.stop()
         stats = read_wal(pg_wal, names=names)
@@ -129,13 +124,92 @@ def test_sums_over_two_timelines(programs: ServerPrograms, tmp_path: Path) -> No
         assert "insert" not in of_tables.get((database, "unlogged"), {})
 
 
-def _recover(cluster: Cluster) -> None:
+def test_recovery_to_a_target(programs: ServerPrograms, tmp_path: Path) -> None:
+    """
+    What the new timeline keeps of the one that was left, under names of its own, is none of it.
+
+    By files and through a pipe; `cat pg_wal/*`, in which a segment comes twice, is refused.
+    """
+    with Host(programs) as host:
+        cluster = host.cluster("target")
+        cluster.start(SMALL)
+        target = _backed_up_and_written(cluster, tmp_path / "backup")
+        shutil.rmtree(cluster.data_dir)
+        shutil.copytree(tmp_path / "backup", cluster.data_dir)
+        _recover(cluster, **SMALL, recovery_target_lsn=target, recovery_target_action="promote")
+        with cluster.connect() as connection:
+            connection.execute("UPDATE t SET v = 'new' WHERE id < 50")
+            end = _position(connection)
+        cluster.stop()
+        pg_wal = cluster.data_dir / "pg_wal"
+        whole = read_wal(pg_wal)
+        until = read_wal(pg_wal, end=end)
+        files = sorted(pg_wal.glob("0*"))
+        segments = [path for path in files if path.suffix != ".history"]
+        # Of the segment in which the first timeline was left the second one's copy.
+        of_second = [path for path in segments if path.name.startswith("00000002")]
+        copied = {path.name[8:] for path in of_second}
+        of_first = [path for path in segments if path.name[8:] not in copied]
+        by_pipe = _through_a_pipe(of_first + of_second, tmp_path)
+        with pytest.raises(WalError, match="a second time"):
+            _through_a_pipe(files, tmp_path)
+    # Segments of the first timeline that were left, and are there to be written again.
+    assert any("nothing is written to them yet" in note for note in whole.notes)
+    assert whole.timeline == 2
+    assert whole.gaps == by_pipe.gaps == ()
+    assert whole.total == by_pipe.total
+    # Behind it comes the end of the server, which writes a checkpoint.
+    assert whole.total.records - until.total.records < 10
+    assert whole.by_cause["insert"].records < 90_000
+
+
+def _backed_up_and_written(cluster: Cluster, backup: Path) -> str:
+    """
+    Copy a server's files, write four times, and stop it; where the first time ended.
+
+    The log of it all is with the copy.
+    """
+    with cluster.connect() as connection:
+        connection.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
+        connection.execute("SELECT pg_backup_start('x', true)")
+        without = shutil.ignore_patterns("postmaster.pid", "pg_wal")
+        shutil.copytree(cluster.data_dir, backup, ignore=without)
+        label = connection.execute("SELECT labelfile FROM pg_backup_stop(false)").fetchone()
+        assert label is not None
+        ends = []
+        for begin in (0, 90_000, 180_000, 270_000):
+            connection.execute(
+                "INSERT INTO t SELECT i, repeat('x', 90) "
+                f"FROM generate_series({begin}, {begin + 80_000}) i".encode()
+            )
+            ends.append(_position(connection))
+    cluster.stop()
+    shutil.copytree(cluster.data_dir / "pg_wal", backup / "pg_wal")
+    (backup / "backup_label").write_text(label[0], encoding="utf-8")
+    return ends[0]
+
+
+def _position(connection: psycopg.Connection[Any]) -> str:
+    row = connection.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+def _through_a_pipe(files: Sequence[Path], folder: Path) -> WalStats:
+    """As `cat` gives them; in a file without a segment's name, which is read as one."""
+    joined = folder / "joined"
+    joined.write_bytes(b"".join(path.read_bytes() for path in files))
+    return read_wal(joined)
+
+
+def _recover(cluster: Cluster, **settings: str) -> None:
     """Start as an archive's recovery does, which ends on a timeline of its own."""
-    owner = (cluster.data_dir / "PG_VERSION").stat()
-    signal = cluster.data_dir / "recovery.signal"
-    signal.touch()
-    shutil.chown(signal, owner.st_uid, owner.st_gid)
-    cluster.start({**SETTINGS, **RECOVERY})
+    user = server_user()
+    (cluster.data_dir / "recovery.signal").touch()
+    cluster.data_dir.chmod(0o700)
+    for path in (cluster.data_dir, *cluster.data_dir.rglob("*")) if user else ():
+        shutil.chown(path, user.uid, user.gid)
+    cluster.start({"restore_command": "false", **settings})
     with cluster.connect() as connection:
         while connection.execute("SELECT pg_is_in_recovery()").fetchone() != (False,):
             time.sleep(0.05)
