@@ -30,8 +30,6 @@ pub const GIN_META: u16 = 1 << 3;
 pub const GIN_LIST: u16 = 1 << 4;
 /// `flags`: a page of the pending list at which a row ends.
 pub const GIN_LIST_FULLROW: u16 = 1 << 5;
-/// `flags`: split, and the parent does not know.
-pub const GIN_INCOMPLETE_SPLIT: u16 = 1 << 6;
 /// `flags`: a leaf of a posting tree with packed lists, as all are from 9.4 on.
 pub const GIN_COMPRESSED: u16 = 1 << 7;
 /// Block of the entry tree's root. Source: `GIN_ROOT_BLKNO`.

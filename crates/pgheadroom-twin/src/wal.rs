@@ -18,10 +18,12 @@ use crate::multixact::Created;
 mod build;
 mod compression;
 mod forced;
+mod fork_log;
 mod record_type;
 
 pub use compression::Doubt;
 pub(crate) use compression::Uncompressed;
+pub(crate) use fork_log::ForkLog;
 pub use record_type::{GinRecord, HashRecord, ModelRecord, RecordType};
 
 /// Records of a table by type: places of [`RecordType::place`].

@@ -32,7 +32,7 @@ impl Table {
             IndexMethod::Brin => self.build_brin(behaviour, definition, wal)?,
             IndexMethod::Hash => self.build_hash(behaviour, definition, false, wal)?,
             IndexMethod::Gin => self.build_gin(behaviour, definition, wal)?,
-            IndexMethod::Unpriced => self.note_unpriced(&definition),
+            IndexMethod::Unpriced => self.note_no_btree(&definition),
         }
         self.note_built(rows_of(&self.heap).count() as u64);
         Ok(())
@@ -148,8 +148,8 @@ impl Table {
         }
     }
 
-    /// An index of which nothing is played but which updates it keeps from being HOT.
-    pub(super) fn note_unpriced(&mut self, definition: &IndexDefinition) {
+    /// An index that is no B-tree: which updates it keeps from being HOT.
+    pub(super) fn note_no_btree(&mut self, definition: &IndexDefinition) {
         for column in blocking_columns(definition) {
             self.indexes.blocks_hot[column] = true;
         }
@@ -165,14 +165,10 @@ impl Table {
         logs: bool,
         wal: &mut Wal,
     ) -> Result<(), StatementError> {
-        for column in blocking_columns(&definition) {
-            self.indexes.blocks_hot[column] = true;
-        }
+        self.note_no_btree(&definition);
         let rows = rows_of(&self.heap);
         let hash = self.filled_hash(behaviour, definition, rows, (logs, wal))?;
-        self.indexes.btree_positions.push(None);
         self.indexes.hashes.push(hash);
-        self.learn_columns();
         Ok(())
     }
 
@@ -207,13 +203,9 @@ impl Table {
         definition: IndexDefinition,
         wal: &mut Wal,
     ) -> Result<(), StatementError> {
-        for column in blocking_columns(&definition) {
-            self.indexes.blocks_hot[column] = true;
-        }
+        self.note_no_btree(&definition);
         let gin = self.filled_gin(behaviour, definition, rows_of(&self.heap), wal)?;
-        self.indexes.btree_positions.push(None);
         self.indexes.gins.push(gin);
-        self.learn_columns();
         Ok(())
     }
 
@@ -227,9 +219,9 @@ impl Table {
         wal: &mut Wal,
     ) -> Result<Gin, StatementError> {
         let mut gin = Gin::new(behaviour, definition, &self.values.row_type, wal);
-        let keys = rows.map(|(row, tid)| Ok((gin.keys_of(self.row_view(row))?, tid)));
-        let keys: Vec<_> = keys.collect::<Result<_, StatementError>>()?;
-        gin.index.build(keys, wal);
+        let keys = &gin.keys;
+        let rows = rows.map(|(row, tid)| Ok((keys.of(self.row_view(row))?, tid)));
+        gin.index.build::<StatementError>(rows, wal)?;
         gin.index.begin_logging();
         Ok(gin)
     }

@@ -92,7 +92,7 @@ impl Table {
             is_removable: &|xid| procs.is_removable(xid),
         };
         for gin in &mut gins {
-            match gin.keys_of(self.row_view(row)) {
+            match gin.keys.of(self.row_view(row)) {
                 Ok(keys) => gin.index.insert(keys, tid, around),
                 Err(error) => {
                     result = Err(error);

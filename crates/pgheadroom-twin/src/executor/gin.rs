@@ -39,7 +39,13 @@ const HSTORE_VALUE: u8 = b'V';
 #[derive(Debug)]
 pub(super) struct Gin {
     pub index: GinIndex,
-    keys: Vec<(Part, GinOperators)>,
+    pub keys: Keys,
+}
+
+/// What keys a row has.
+#[derive(Debug)]
+pub(super) struct Keys {
+    parts: Vec<(Part, GinOperators)>,
     predicate: Option<Expression>,
 }
 
@@ -54,8 +60,10 @@ impl Gin {
         let parts = parts_of(definition.keys, row_type).into_iter();
         Self {
             index: GinIndex::new(behaviour, definition.gin, wal),
-            keys: parts.zip(definition.gin_operators).collect(),
-            predicate: definition.predicate,
+            keys: Keys {
+                parts: parts.zip(definition.gin_operators).collect(),
+                predicate: definition.predicate,
+            },
         }
     }
 
@@ -65,20 +73,22 @@ impl Gin {
         wal.log_fork(main, &self.index.holes());
         wal.end_new_fork(main, self.index.page_count());
     }
+}
 
+impl Keys {
     /// The keys of a row, column by column and each column's in order; none where the predicate
     /// leaves the row out.
     ///
     /// Source: `ginExtractEntries`, src/backend/access/gin/ginutil.c (REL_18_STABLE).
-    pub fn keys_of(&self, row: Row<'_>) -> Result<Vec<Key>, StatementError> {
+    pub fn of(&self, row: Row<'_>) -> Result<Vec<Key>, StatementError> {
         let mut all = Vec::new();
         if let Some(predicate) = &self.predicate
             && !predicate.is_true(row)?
         {
             return Ok(all);
         }
-        for (number, (part, operators)) in (1..).zip(&self.keys) {
-            let column = (self.keys.len() > 1).then_some(number);
+        for (number, (part, operators)) in (1..).zip(&self.parts) {
+            let column = (self.parts.len() > 1).then_some(number);
             let found = part.found(row)?;
             if found == Found::Null {
                 all.push(Key::placeholder(column, Category::NullItem));

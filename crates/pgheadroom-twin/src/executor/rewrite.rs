@@ -337,7 +337,7 @@ impl Table {
         wal: &mut Wal,
     ) -> Result<(), StatementError> {
         if definition.method == IndexMethod::Unpriced {
-            self.note_unpriced(&definition);
+            self.note_no_btree(&definition);
             return Ok(());
         }
         if definition.method == IndexMethod::Brin {

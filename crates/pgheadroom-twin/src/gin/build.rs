@@ -15,14 +15,22 @@ impl GinIndex {
     ///
     /// Source: `ginbuild`, src/backend/access/gin/gininsert.c (REL_18_STABLE). Left out: parallel
     /// workers, of 18 and later, which a profile's load does not have.
-    pub fn build(&mut self, rows: impl IntoIterator<Item = (Vec<Key>, Tid)>, wal: &mut Wal) {
+    ///
+    /// # Errors
+    /// The first of `rows`.
+    pub fn build<E>(
+        &mut self,
+        rows: impl Iterator<Item = Result<(Vec<Key>, Tid), E>>,
+        wal: &mut Wal,
+    ) -> Result<(), E> {
         let memory = u64::from(self.options.server.maintenance_work_mem) * KB;
         let mut gathered = Accumulator::new(self.behaviour.memory_chunk_header_bytes, false);
         let around = &mut Surroundings {
             wal,
             is_removable: &|_| true,
         };
-        for (keys, tid) in rows {
+        for row in rows {
+            let (keys, tid) = row?;
             for key in keys {
                 gathered.add(key, tid);
             }
@@ -32,6 +40,7 @@ impl GinIndex {
         }
         self.insert_gathered(&mut gathered, around);
         self.count_pages(&|_| true);
+        Ok(())
     }
 
     fn insert_gathered(&mut self, gathered: &mut Accumulator, around: &mut Surroundings<'_>) {
@@ -42,7 +51,7 @@ impl GinIndex {
 
     /// From now on everything is logged.
     pub const fn begin_logging(&mut self) {
-        self.logs = true;
+        self.log.is_on = true;
     }
 
     /// What the metapage says of pages and entries.

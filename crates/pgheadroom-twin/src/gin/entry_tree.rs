@@ -3,7 +3,7 @@
 use pgheadroom_layout::wal_record::GinInserted;
 
 use crate::gin::key::Key;
-use crate::gin::page::{Content, Entries, Leaf, Rows, Sized};
+use crate::gin::page::{Content, Entries, Item, Leaf, Rows};
 use crate::gin::place::{Step, downlink};
 use crate::gin::posting_leaf::merged;
 use crate::gin::{GinIndex, ROOT, Surroundings};

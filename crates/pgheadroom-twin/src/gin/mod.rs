@@ -20,6 +20,8 @@ mod pending;
 mod place;
 mod posting_leaf;
 mod posting_tree;
+#[cfg(test)]
+mod tests;
 mod texts;
 mod vacuum;
 
@@ -32,7 +34,7 @@ use crate::checkpoint::ForkId;
 use crate::fsm::FreeSpaceMap;
 use crate::gin::page::{Content, Entries, Page};
 use crate::transaction::Xid;
-use crate::wal::{GinRecord, RecordType, Wal};
+use crate::wal::{ForkLog, GinRecord, RecordType, Wal};
 
 pub(crate) use key::{Category, Key};
 pub(crate) use vacuum::Vacuuming;
@@ -98,14 +100,12 @@ pub(crate) struct Surroundings<'a> {
 pub(crate) struct GinIndex {
     behaviour: Behaviour,
     options: GinOptions,
-    main: ForkId,
+    log: ForkLog,
     fsm_fork: ForkId,
     fsm: FreeSpaceMap,
     meta: Meta,
     /// By block.
     pages: Vec<Page>,
-    /// Whether what is done is logged: not while it is built.
-    logs: bool,
 }
 
 /// What the metapage says.
@@ -131,7 +131,10 @@ impl GinIndex {
         Self {
             behaviour,
             options,
-            main: wal.add_fork(),
+            log: ForkLog {
+                fork: wal.add_fork(),
+                is_on: false,
+            },
             fsm_fork: wal.add_fork(),
             fsm: FreeSpaceMap::default(),
             meta: Meta::default(),
@@ -139,13 +142,12 @@ impl GinIndex {
                 Page::alone(Content::Meta),
                 Page::alone(Content::Leaf(Entries::default())),
             ],
-            logs: false,
         }
     }
 
     /// Its main fork, and that of its free space map.
     pub const fn forks(&self) -> [ForkId; 2] {
-        [self.main, self.fsm_fork]
+        [self.log.fork, self.fsm_fork]
     }
 
     /// Pages of its main fork.
@@ -212,39 +214,17 @@ impl GinIndex {
     }
 
     fn change(&self, block: u32, wal: &mut Wal) -> InRecord {
-        self.change_with_hole(block, self.page(block).hole_bytes(), wal)
-    }
-
-    fn change_with_hole(&self, block: u32, hole_bytes: u32, wal: &mut Wal) -> InRecord {
-        if self.logs {
-            wal.change(self.main, BlockNumber(block), hole_bytes)
-        } else {
-            InRecord::Change
-        }
+        self.log.change(block, self.page(block).hole_bytes(), wal)
     }
 
     /// A page that a record carries whole.
     fn whole(&self, block: u32, wal: &mut Wal) -> InRecord {
-        if self.logs {
-            wal.force_image(self.main, BlockNumber(block), self.page(block).hole_bytes())
-        } else {
-            InRecord::Change
-        }
-    }
-
-    /// A page that a record makes anew.
-    fn init(&self, block: u32, wal: &mut Wal) -> InRecord {
-        if self.logs {
-            wal.init(self.main, BlockNumber(block))
-        } else {
-            InRecord::Change
-        }
+        let hole = self.page(block).hole_bytes();
+        self.log.force_image(block, hole, wal)
     }
 
     fn record(&self, kind: GinRecord, bytes: u32, wal: &mut Wal) {
-        if self.logs {
-            wal.record(RecordType::Gin(kind), bytes);
-        }
+        self.log.record(RecordType::Gin(kind), bytes, wal);
     }
 }
 

@@ -96,17 +96,17 @@ pub(super) struct Pending {
 }
 
 /// An item's bytes, aligned.
-pub(super) trait Sized {
+pub(super) trait Item {
     fn bytes(&self) -> u32;
 }
 
-impl Sized for Leaf {
+impl Item for Leaf {
     fn bytes(&self) -> u32 {
         self.bytes
     }
 }
 
-impl Sized for Downlink {
+impl Item for Downlink {
     fn bytes(&self) -> u32 {
         self.key.tuple_bytes()
     }
@@ -144,7 +144,7 @@ impl<T> Default for Entries<T> {
     }
 }
 
-impl<T: Sized> Entries<T> {
+impl<T: Item> Entries<T> {
     pub fn of(items: Vec<T>) -> Self {
         let used = items.iter().map(with_pointer).sum();
         Self { items, used }
@@ -192,7 +192,7 @@ impl<T: Sized> Entries<T> {
     }
 }
 
-fn with_pointer(item: &impl Sized) -> u32 {
+fn with_pointer(item: &impl Item) -> u32 {
     item.bytes() + SIZE_OF_ITEM_ID
 }
 

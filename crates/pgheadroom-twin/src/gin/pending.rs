@@ -68,7 +68,7 @@ impl GinIndex {
         self.meta.pending_heap_tuples += 1;
         let wal = &mut *around.wal;
         let changed = changed.map(|(page, bytes)| (self.change(page, wal), bytes));
-        let size = gin_update_meta_page(self.init(META_BLOCK, wal), changed);
+        let size = gin_update_meta_page(self.log.init(META_BLOCK, wal), changed);
         self.record(GinRecord::UpdateMetaPage, size, wal);
         let pages = u64::from(self.meta.pending_pages) * u64::from(GIN_LIST_PAGE_SIZE);
         let server = self.options.server;
@@ -119,7 +119,7 @@ impl GinIndex {
             content: Content::Pending(pending),
             next,
         };
-        let size = gin_insert_list_page(self.init(block, around.wal), bytes);
+        let size = gin_insert_list_page(self.log.init(block, around.wal), bytes);
         self.record(GinRecord::InsertListpage, size, around.wal);
     }
 
@@ -178,9 +178,9 @@ impl GinIndex {
                 self.meta.tail = None;
                 self.meta.tail_free_size = 0;
             }
-            let meta = self.init(META_BLOCK, around.wal);
+            let meta = self.log.init(META_BLOCK, around.wal);
             for block in &deleted {
-                self.init(*block, around.wal);
+                self.log.init(*block, around.wal);
             }
             let size = gin_delete_list_pages(meta, pages);
             self.record(GinRecord::DeleteListpage, size, around.wal);

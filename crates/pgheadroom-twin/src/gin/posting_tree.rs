@@ -43,7 +43,7 @@ impl GinIndex {
             lists,
             bound: NO_BOUND,
         });
-        let page = self.init(root, around.wal);
+        let page = self.log.init(root, around.wal);
         let size = gin_create_posting_tree(page, bytes);
         self.record(GinRecord::CreatePtree, size, around.wal);
         self.insert_into_tree(root, &tids[done..], around);
@@ -92,7 +92,7 @@ impl GinIndex {
         around: &mut Surroundings<'_>,
     ) -> usize {
         let Step { block, .. } = path.pop().expect("a leaf");
-        let is_build = !self.logs;
+        let is_build = !self.log.is_on;
         let (count, placed) = self.page_mut(block).place_on_leaf(tids, is_build);
         match placed {
             Placed::Nothing => {}
@@ -122,7 +122,7 @@ impl GinIndex {
                 other => unreachable!("no page of a posting tree: {other:?}"),
             };
             let is_last = self.page(block).next.is_none();
-            let is_build = !self.logs;
+            let is_build = !self.log.is_on;
             let Content::DataInner { items, bound } = &mut self.page_mut(block).content else {
                 unreachable!("an inner page of a posting tree");
             };

@@ -4,7 +4,7 @@ use pgheadroom_layout::decode::btree::HeapTid;
 use pgheadroom_layout::decode::gin::{GinPage, LeafEntry, Linked, Metapage, Posting, PostingList};
 use pgheadroom_layout::places::gin_text;
 
-use crate::gin::page::{Content, Rows, Sized};
+use crate::gin::page::{Content, Item, Rows};
 use crate::gin::{GinIndex, Key};
 use crate::page::Tid;
 

@@ -55,7 +55,7 @@ impl GinIndex {
             }
         }
         self.count_pages(around.is_removable);
-        let size = gin_update_meta_page(self.init(META_BLOCK, around.wal), None);
+        let size = gin_update_meta_page(self.log.init(META_BLOCK, around.wal), None);
         self.record(GinRecord::UpdateMetaPage, size, around.wal);
         self.vacuum_fsm(around.wal);
     }
@@ -216,9 +216,9 @@ impl GinIndex {
         };
         let wal = &mut *around.wal;
         // The deleted page and the one to its left are not registered as standard pages.
-        let deleted = self.change_with_hole(block, 0, wal);
+        let deleted = self.log.change(block, 0, wal);
         let parent = self.change(parent, wal);
-        let left = self.change_with_hole(left, 0, wal);
+        let left = self.log.change(left, 0, wal);
         self.record(
             GinRecord::DeletePage,
             gin_delete_page(deleted, parent, left),

@@ -21,16 +21,16 @@ mod vacuum;
 
 use std::ops::Range;
 
+use pgheadroom_layout::Behaviour;
 use pgheadroom_layout::wal_record::{
     Page, hash_init_bitmap_page, hash_init_meta_page, hash_insert,
 };
-use pgheadroom_layout::{Behaviour, BlockNumber};
 
 use crate::checkpoint::ForkId;
 use crate::hash_index::meta::{META_HOLE_BYTES, Meta};
 use crate::hash_index::page::{BucketPage, EMPTY_HOLE_BYTES};
 use crate::page::Tid;
-use crate::wal::{HashRecord, RecordType, Wal};
+use crate::wal::{ForkLog, HashRecord, RecordType, Wal};
 
 /// Block of the metapage. Source: `HASH_METAPAGE`, src/include/access/hash.h.
 const META_BLOCK: u32 = 0;
@@ -39,12 +39,10 @@ const META_BLOCK: u32 = 0;
 #[derive(Debug)]
 pub(crate) struct HashIndex {
     behaviour: Behaviour,
-    main: ForkId,
+    log: ForkLog,
     meta: Meta,
     /// By block; those that are no bucket's are empty.
     pages: Vec<BucketPage>,
-    /// Whether what is done is logged: not while a table is loaded.
-    logs: bool,
 }
 
 impl HashIndex {
@@ -60,21 +58,23 @@ impl HashIndex {
     ) -> Self {
         let mut index = Self {
             behaviour,
-            main: wal.add_fork(),
+            log: ForkLog {
+                fork: wal.add_fork(),
+                is_on: logs,
+            },
             meta: Meta::new(fillfactor, entries),
             pages: Vec::new(),
-            logs,
         };
         let buckets = index.meta.bucket_count();
         index.extend_to(buckets + 1);
-        let size = hash_init_meta_page(index.init(META_BLOCK, wal));
+        let size = hash_init_meta_page(index.log.init(META_BLOCK, wal));
         index.record(HashRecord::InitMetaPage, size, wal);
         for bucket in 0..buckets {
             let block = index.meta.block_of(bucket);
             index.page_mut(block).bucket = Some(bucket);
-            index.whole_page(block, EMPTY_HOLE_BYTES, wal);
+            index.log.whole_page(block, EMPTY_HOLE_BYTES, wal);
         }
-        let map = index.init(buckets + 1, wal);
+        let map = index.log.init(buckets + 1, wal);
         let size = hash_init_bitmap_page(map, index.change_meta(wal));
         index.record(HashRecord::InitBitmapPage, size, wal);
         index
@@ -82,12 +82,12 @@ impl HashIndex {
 
     /// From now on everything is logged.
     pub const fn begin_logging(&mut self) {
-        self.logs = true;
+        self.log.is_on = true;
     }
 
     /// Its fork.
     pub const fn main(&self) -> ForkId {
-        self.main
+        self.log.fork
     }
 
     /// Pages of its fork.
@@ -138,50 +138,19 @@ impl HashIndex {
     }
 
     fn change(&self, block: u32, wal: &mut Wal) -> Page {
-        self.change_with_hole(block, self.page(block).hole_bytes(), wal)
+        self.log.change(block, self.page(block).hole_bytes(), wal)
     }
 
     fn change_meta(&self, wal: &mut Wal) -> Page {
-        self.change_with_hole(META_BLOCK, META_HOLE_BYTES, wal)
-    }
-
-    fn change_with_hole(&self, block: u32, hole_bytes: u32, wal: &mut Wal) -> Page {
-        if self.logs {
-            wal.change(self.main, BlockNumber(block), hole_bytes)
-        } else {
-            Page::Change
-        }
-    }
-
-    fn init(&self, block: u32, wal: &mut Wal) -> Page {
-        if self.logs {
-            wal.init(self.main, BlockNumber(block))
-        } else {
-            Page::Change
-        }
+        self.log.change(META_BLOCK, META_HOLE_BYTES, wal)
     }
 
     /// The bucket's first page, where the record is of another one.
     fn named_beside(&self, bucket: u32, page: u32, wal: &mut Wal) -> Option<Page> {
-        let is_other = bucket != page;
-        is_other.then(|| {
-            if self.logs {
-                wal.name(self.main, BlockNumber(bucket))
-            } else {
-                Page::Change
-            }
-        })
-    }
-
-    fn whole_page(&self, block: u32, hole_bytes: u32, wal: &mut Wal) {
-        if self.logs {
-            wal.whole_page(self.main, BlockNumber(block), hole_bytes);
-        }
+        (bucket != page).then(|| self.log.name(bucket, wal))
     }
 
     fn record(&self, kind: HashRecord, bytes: u32, wal: &mut Wal) {
-        if self.logs {
-            wal.record(RecordType::Hash(kind), bytes);
-        }
+        self.log.record(RecordType::Hash(kind), bytes, wal);
     }
 }

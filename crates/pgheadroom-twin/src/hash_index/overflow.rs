@@ -1,8 +1,7 @@
 //! Overflow pages: they are added behind a bucket's last page, and freed when entries fit before.
 
-use pgheadroom_layout::BlockNumber;
 use pgheadroom_layout::wal_record::{
-    Page, Squeezed, hash_add_ovfl_page, hash_move_page_contents, hash_squeeze_page,
+    Squeezed, hash_add_ovfl_page, hash_move_page_contents, hash_squeeze_page,
 };
 
 use crate::hash_index::HashIndex;
@@ -23,11 +22,11 @@ impl HashIndex {
             ..BucketPage::default()
         };
         self.page_mut(tail).next = Some(place.block);
-        let new = self.init(place.block, wal);
+        let new = self.log.init(place.block, wal);
         let last = self.change(tail, wal);
         let map = place.map;
-        let map = map.map(|map| self.change_with_hole(map, MAP_HOLE_BYTES, wal));
-        let new_map = place.new_map.map(|map| self.init(map, wal));
+        let map = map.map(|map| self.log.change(map, MAP_HOLE_BYTES, wal));
+        let new_map = place.new_map.map(|map| self.log.init(map, wal));
         let meta = self.change_meta(wal);
         let size = hash_add_ovfl_page(new, last, map, new_map, meta);
         self.record(HashRecord::AddOvflPage, size, wal);
@@ -112,17 +111,13 @@ impl HashIndex {
             write: names_write.then(|| self.change(write, wal)),
             ..Squeezed::default()
         };
-        let empty = if self.logs {
-            wal.change_reset(self.main(), BlockNumber(read), EMPTY_HOLE_BYTES)
-        } else {
-            Page::Change
-        };
+        let empty = self.log.change_reset(read, EMPTY_HOLE_BYTES, wal);
         let pages = Squeezed {
             previous: (previous != write).then(|| self.change(previous, wal)),
             next: freed.next.map(|next| self.change(next, wal)),
             ..pages
         };
-        let map = self.change_with_hole(map, MAP_HOLE_BYTES, wal);
+        let map = self.log.change(map, MAP_HOLE_BYTES, wal);
         let meta = is_first.then(|| self.change_meta(wal));
         let pages = Squeezed { meta, ..pages };
         let size = hash_squeeze_page(&pages, empty, map, entries);

@@ -1,8 +1,7 @@
 //! A further bucket, to which part of another one's entries go.
 
-use pgheadroom_layout::BlockNumber;
 use pgheadroom_layout::wal_record::{
-    Page, hash_split_allocate_page, hash_split_complete, hash_split_page,
+    hash_split_allocate_page, hash_split_complete, hash_split_page,
 };
 
 use crate::hash_index::HashIndex;
@@ -20,7 +19,7 @@ impl HashIndex {
             // `_hash_alloc_buckets`: the last page of a new split point.
             let last = new_block + added - 1;
             self.extend_to(last);
-            self.whole_page(last, EMPTY_HOLE_BYTES, wal);
+            self.log.whole_page(last, EMPTY_HOLE_BYTES, wal);
         }
         self.extend_to(new_block);
         let Expansion {
@@ -36,7 +35,7 @@ impl HashIndex {
             ..BucketPage::default()
         };
         let before = self.change(old_block, wal);
-        let page = self.init(new_block, wal);
+        let page = self.log.init(new_block, wal);
         let meta = self.change_meta(wal);
         let size = hash_split_allocate_page(before, page, meta, new_masks, new_split_point);
         self.record(HashRecord::SplitAllocatePage, size, wal);
@@ -77,12 +76,8 @@ impl HashIndex {
         for (code, tid) in waiting.drain(..) {
             self.page_mut(block).add(code, tid);
         }
-        let image = if self.logs {
-            let hole = self.page(block).hole_bytes();
-            wal.force_image(self.main, BlockNumber(block), hole)
-        } else {
-            Page::Change
-        };
+        let hole = self.page(block).hole_bytes();
+        let image = self.log.force_image(block, hole, wal);
         self.record(HashRecord::SplitPage, hash_split_page(image), wal);
     }
 }
