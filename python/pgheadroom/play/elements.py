@@ -6,10 +6,11 @@ What they are stands in `row/elements.rs` of the twin, with what is stored.
 
 from __future__ import annotations
 
+from pgheadroom.play.type_values import modulo
 from pgheadroom.profile import ColumnProfile
+from pgheadroom.profile.column_types import INTEGER_ARRAYS
 from pgheadroom.profile.elements import Elements
 
-_INTEGERS = {"int2[]": "int2", "int4[]": "int4", "int8[]": "int8"}
 _OLD = {
     "tsvector": "unnest(tsvector_to_array({old}))",
     "jsonb": "jsonb_array_elements_text({old})",
@@ -28,8 +29,8 @@ def made(column: ColumnProfile, elements: Elements, number: str, hashed: str) ->
         hashed: SQL of the hash of its row, which says how many there are.
     """
     more = elements.max - elements.min + 1
-    count = f"CAST({elements.min} + {_modulo(hashed, more)} AS int4)"
-    element = _modulo(f"hashint8extended({number}, j)", elements.ndistinct)
+    count = f"CAST({elements.min} + {modulo(hashed, more)} AS int4)"
+    element = modulo(f"hashint8extended({number}, j)", elements.ndistinct)
     listed = f"SELECT {_element(column, elements, element)}"
     return _whole(column, f"{listed} FROM generate_series(1, {count}) AS j ORDER BY j")
 
@@ -43,13 +44,9 @@ def changed(column: ColumnProfile, elements: Elements, old: str) -> str:
     return f"CASE WHEN {old} IS NOT NULL THEN {whole} END"
 
 
-def _modulo(value: str, divisor: int) -> str:
-    return f"mod(mod({value}, {divisor}::int8) + {divisor}::int8, {divisor}::int8)"
-
-
 def _element(column: ColumnProfile, elements: Elements, number: str) -> str:
-    if column.base_type in _INTEGERS:
-        return f"CAST({number} AS {_INTEGERS[column.base_type]})"
+    if column.base_type in INTEGER_ARRAYS:
+        return f"CAST({number} AS {column.base_type.removesuffix('[]')})"
     return f"lpad(CAST({number} AS text), {elements.width}, '0')"
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from pgheadroom import quoting
 from pgheadroom.profile import ColumnProfile
+from pgheadroom.profile.column_types import ARRAY_BYTES, INTEGER_ARRAYS
 
 _DAY_MICROSECONDS = 86_400_000_000
 _ORDERED_UUID = 2**60
@@ -159,11 +160,13 @@ WRAPPED: Mapping[str, Wrapped] = {
 }
 """By the type's name; `uuid`, `name`, `bytea` and arrays of integers are functions below."""
 
-_ELEMENT_BYTES = {"int2[]": 2, "int4[]": 4, "int8[]": 8}
-_ARRAY_BYTES = 20
-
 Digits = Callable[[str, int], str]
 """SQL of digits of hashes of a number, at least so many."""
+
+
+def modulo(value: str, divisor: int) -> str:
+    """SQL of the mathematical modulo of an int8, which is never negative."""
+    return f"mod(mod({value}, {divisor}::int8) + {divisor}::int8, {divisor}::int8)"
 
 
 def made(column: ColumnProfile, number: str, width: Callable[[int], str], digits: Digits) -> str:
@@ -191,9 +194,9 @@ def made(column: ColumnProfile, number: str, width: Callable[[int], str], digits
     most = column.width.max_bytes
     if base == "bytea":
         return f"decode(left({digits(number, 2 * most)}, 2 * {width(0)}), 'hex')"
-    if base in _ELEMENT_BYTES:
+    if base in INTEGER_ARRAYS:
         element = base.removesuffix("[]")
-        places = f"greatest({width(_ARRAY_BYTES)} / {_ELEMENT_BYTES[base]}, 1)"
+        places = f"greatest({width(ARRAY_BYTES)} / {INTEGER_ARRAYS[base]}, 1)"
         return f"array_fill(CAST({number} AS {element}), ARRAY[{places}])"
     wrapped = WRAPPED[base]
     less = wrapped.overhead_bytes
@@ -219,7 +222,7 @@ def changed(column: ColumnProfile, old: str, growth: str | None) -> str:
     if base == "bytea":
         length = f"2 * (octet_length({old}){more})"
         return f"decode({_repeated(f'md5({old})', length)}, 'hex')"
-    if base in _ELEMENT_BYTES:
+    if base in INTEGER_ARRAYS:
         element = base.removesuffix("[]")
         filled = f"array_fill(CAST(({old})[1] + 1 AS {element}), ARRAY[cardinality({old})])"
         return _unless_null(old, filled)

@@ -74,10 +74,6 @@ def key_value(table: TableProfile, column: ColumnProfile, number: str) -> str:
     )
 
 
-def _modulo(value: str, divisor: int) -> str:
-    return f"mod(mod({value}, {divisor}::int8) + {divisor}::int8, {divisor}::int8)"
-
-
 def _value(column: ColumnProfile, number: int, row: str, newest: str | None, rows: int) -> str:
     hashed = f"hashint8extended({row}, {number})"
     number_sql = (
@@ -85,8 +81,8 @@ def _value(column: ColumnProfile, number: int, row: str, newest: str | None, row
         or {
             "serial": row,
             "constant": "0::int8",
-            "random": _modulo(hashed, column.values.ndistinct or 1),
-            "parent": f"1 + {_modulo(hashed, column.values.ndistinct or 1)}",
+            "random": type_values.modulo(hashed, column.values.ndistinct or 1),
+            "parent": f"1 + {type_values.modulo(hashed, column.values.ndistinct or 1)}",
         }[column.values.kind]
     )
     if column.labels:
@@ -94,7 +90,7 @@ def _value(column: ColumnProfile, number: int, row: str, newest: str | None, row
     value = _typed(column, number_sql, hashed)
     if column.null_frac > 0:
         bound = million(column.null_frac)
-        value = f"CASE WHEN {_modulo(hashed, MILLION)} >= {bound} THEN {value} END"
+        value = f"CASE WHEN {type_values.modulo(hashed, MILLION)} >= {bound} THEN {value} END"
     return value
 
 
@@ -102,7 +98,7 @@ def _label_number(column: ColumnProfile, number: str, row: str, hashed: str, row
     """The number of an enum's label: by its share, and of new rows what is said of them."""
     values = column.values
     if values.shares:
-        part, total, cases = _modulo(hashed, SHARES), 0.0, []
+        part, total, cases = type_values.modulo(hashed, SHARES), 0.0, []
         for n, share in enumerate(values.shares[:-1]):
             total += share
             cases.append(f"WHEN {part} < {round(total * SHARES)} THEN {n}::int8")
@@ -132,7 +128,7 @@ def _typed(column: ColumnProfile, number: str, hashed: str) -> str:
         low, high = column.width.min_bytes, column.width.max_bytes
         if low == high:
             return str(low - less)
-        return f"CAST({low - less} + {_modulo(hashed, high - low + 1)} AS int4)"
+        return f"CAST({low - less} + {type_values.modulo(hashed, high - low + 1)} AS int4)"
 
     if column.elements is not None:
         return elements.made(column, column.elements, number, hashed)

@@ -16,7 +16,10 @@ UNKNOWN_WIDTH_BYTES = 32
 """What PostgreSQL's planner assumes of a type (`get_typavgwidth`, lsyscache.c)."""
 SHORT_HEADER_MAX = 127
 """Stored bytes of a value with a header of one byte (`VARATT_SHORT_MAX`, varatt.h)."""
-_ARRAY_BYTES = 20  # dimensions, offset, element type, length, lower bound
+ARRAY_BYTES = 20
+"""Of an array before its elements: dimensions, offset, element type, length, lower bound."""
+INTEGER_ARRAYS: Mapping[str, int] = {"int2[]": 2, "int4[]": 4, "int8[]": 8}
+"""Arrays of integers, and the bytes of an element."""
 _TSVECTOR_WORD_MAX = 2046  # `MAXSTRLEN`, src/include/tsearch/ts_type.h
 _LTREE_WORD_MIN = 1
 _LTREE_BYTES_MAX = 6 + 255  # `LTREE_LABEL_MAX_CHARS`, contrib/ltree/ltree.h (15)
@@ -87,7 +90,7 @@ def _wrapped(
 
 
 def _integers(element_bytes: int) -> ColumnForm:
-    return _wrapped(_ARRAY_BYTES + element_bytes, grows=False)
+    return _wrapped(ARRAY_BYTES + element_bytes, grows=False)
 
 
 FORMS: Mapping[str, ColumnForm] = {
@@ -133,11 +136,9 @@ FORMS: Mapping[str, ColumnForm] = {
     "ltree": _wrapped(6 + _LTREE_WORD_MIN, most_bytes=_LTREE_BYTES_MAX, grows=False),
     "xml": _wrapped(7, btree=False),
     "tsvector": _wrapped(9, most_bytes=8 + _TSVECTOR_WORD_MAX, grows=False),
-    "int2[]": _integers(2),
-    "int4[]": _integers(4),
-    "int8[]": _integers(8),
-    "text[]": _wrapped(_ARRAY_BYTES + 4),
-    "varchar[]": _wrapped(_ARRAY_BYTES + 4),
+    **{name: _integers(element_bytes) for name, element_bytes in INTEGER_ARRAYS.items()},
+    "text[]": _wrapped(ARRAY_BYTES + 4),
+    "varchar[]": _wrapped(ARRAY_BYTES + 4),
 }
 """By PostgreSQL's own name without a modifier, `[]` for arrays."""
 

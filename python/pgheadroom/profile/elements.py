@@ -10,16 +10,15 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from pgheadroom.forms import between, fail
+from pgheadroom.profile.column_types import ARRAY_BYTES, INTEGER_ARRAYS
 
 ELEMENTS_MAX = 10_000  # of a value; PostgreSQL has no limit near it; arbitrary
 WIDTH_MAX = 100  # digits of an element, short of what jsonb's GIN keeps a hash of; arbitrary
-_ARRAY_BYTES = 20
 _STRING_HEAD = 4
 _JSONB_HEAD = _WORDS_HEAD = 4
 
-_INTEGERS = {"int2[]": 2, "int4[]": 4, "int8[]": 8}
 _STRINGS = ("text[]", "varchar[]")
-TYPES = (*_INTEGERS, *_STRINGS, "tsvector", "jsonb")
+TYPES = (*INTEGER_ARRAYS, *_STRINGS, "tsvector", "jsonb")
 """Types that have elements, without a modifier."""
 
 
@@ -54,10 +53,10 @@ def completed_elements(elements: Elements, base: str, path: str) -> Elements:
     if elements.max < elements.min:
         fail(f"{path}.max", elements.max, f"a whole number from {elements.min}")
     digits = len(str(elements.ndistinct - 1))
-    if base in _INTEGERS:
+    if base in INTEGER_ARRAYS:
         if elements.width is not None:
             fail(f"{path}.width", elements.width, f"none, for elements of {base} are numbers")
-        most: int = 2 ** (8 * _INTEGERS[base] - 1)
+        most: int = 2 ** (8 * INTEGER_ARRAYS[base] - 1)
         if elements.ndistinct > most:
             fail(f"{path}.ndistinct", elements.ndistinct, f"at most {most}, as {base} has")
         return elements
@@ -71,11 +70,11 @@ def payload_range(elements: Elements, base: str) -> tuple[int, int]:
     """Fewest and most bytes of a value of this type, without a length header."""
 
     def payload(count: int) -> int:
-        if base in _INTEGERS:
-            return _ARRAY_BYTES + count * _INTEGERS[base]
+        if base in INTEGER_ARRAYS:
+            return ARRAY_BYTES + count * INTEGER_ARRAYS[base]
         width = elements.width or 0
         if base in _STRINGS:
-            return _ARRAY_BYTES + count * (_STRING_HEAD + -(-width // 4) * 4)
+            return ARRAY_BYTES + count * (_STRING_HEAD + -(-width // 4) * 4)
         return _WORDS_HEAD + count * (_STRING_HEAD + width)
 
     # Words are in a tsvector once.
