@@ -45,6 +45,15 @@ SETTINGS = {
     "checkpoint_timeout": "1d",
 }
 SEED = 5
+ACCOUNTS = """
+CREATE TABLE aged (id int4 PRIMARY KEY, n int4 NOT NULL, f char(84) NOT NULL){options};
+{index}
+INSERT INTO aged SELECT i, 0, 'f' FROM generate_series(1, 60000) i;
+VACUUM ANALYZE aged
+"""
+UPDATE = """\\set k random(1, 60000)
+UPDATE aged SET n = n + 1 WHERE id = :k;
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,66 +71,41 @@ class Life:
 
     name: str
     what: str
-    ddl: str
-    script: str
-    rounds: int
-    transactions: int
+    ddl: str = ACCOUNTS.format(options="", index="")
+    script: str = UPDATE
+    rounds: int = 5
+    transactions: int = 30_000
     vacuums: bool = True
 
 
-ACCOUNTS = """
-CREATE TABLE aged (id int4 PRIMARY KEY, n int4 NOT NULL, f char(84) NOT NULL){options};
-{index}
-INSERT INTO aged SELECT i, 0, 'f' FROM generate_series(1, 60000) i;
-VACUUM ANALYZE aged
-"""
-UPDATE = """\\set k random(1, 60000)
-UPDATE aged SET n = n + 1 WHERE id = :k;
-"""
 LIVES = (
     Life(
         name="uniform-100",
         what="60,000 rows of 120 bytes, any updated as likely, fillfactor 100",
-        ddl=ACCOUNTS.format(options="", index=""),
-        script=UPDATE,
-        rounds=5,
-        transactions=30_000,
     ),
     Life(
         name="uniform-90",
         what="the same, fillfactor 90",
         ddl=ACCOUNTS.format(options=" WITH (fillfactor = 90)", index=""),
-        script=UPDATE,
-        rounds=5,
-        transactions=30_000,
     ),
     Life(
         name="indexed",
         what="the same with an index over the changed column",
         ddl=ACCOUNTS.format(options="", index="CREATE INDEX aged_n ON aged (n);"),
-        script=UPDATE,
-        rounds=5,
         transactions=20_000,
     ),
     Life(
         name="unvacuumed",
         what="the same, no VACUUM before what was foreseen",
-        ddl=ACCOUNTS.format(options="", index=""),
-        script=UPDATE,
-        rounds=5,
-        transactions=30_000,
         vacuums=False,
     ),
     Life(
         name="hot-rows",
         what="the same, four of five updates to 5 % of the rows",
-        ddl=ACCOUNTS.format(options="", index=""),
         script="""\\set hot random(1, 5)
 \\set k CASE WHEN :hot <= 4 THEN 20 * random(1, 3000) ELSE random(1, 60000) END
 UPDATE aged SET n = n + 1 WHERE id = :k;
 """,
-        rounds=5,
-        transactions=30_000,
     ),
     Life(
         name="purged",
@@ -146,7 +130,6 @@ VACUUM ANALYZE aged
 UPDATE aged SET n = n + 1, s = s || 'x' WHERE id = :k;
 """,
         rounds=4,
-        transactions=30_000,
     ),
     Life(
         name="queue",
@@ -163,7 +146,6 @@ UPDATE aged SET state = 1 WHERE id = (SELECT max(id) - 10000 FROM aged);
 DELETE FROM aged WHERE id = (SELECT min(id) FROM aged);
 COMMIT;
 """,
-        rounds=5,
         transactions=10_000,
     ),
 )
