@@ -18,7 +18,7 @@ from pgheadroom.profile.spelling import is_name
 from pgheadroom.profile.tables import ColumnProfile, Values
 from pgheadroom.sources.recording import AnswerRow
 
-_LITERAL = r"'(?:[^']|'')*'"
+_LITERAL = r"'(?>(?:[^']|'')*)'"
 _LISTED = re.compile(
     rf"(?P<sign>=|<>) (?P<word>ANY|ALL) \(ARRAY\[(?P<list>{_LITERAL}(?:, {_LITERAL})*)\]\)"
 )
@@ -73,11 +73,12 @@ def without_types(text: str, types: Iterable[str]) -> str | None:
         text: As the catalogue has it.
         types: Names of the enums, as the catalogue spells them.
     """
-    bare, names = text, list(types)
+    names = sorted(types)
     if not names:
         return text
-    for name in names:
-        bare = re.sub(rf"({_LITERAL})::{re.escape(name)}(?![\w.\[])", r"\1", bare)
+    named = rf"::(?:{'|'.join(map(re.escape, names))})(?![\w.])"
+    # Whole literals one after the other, so that nothing inside of one is taken for a cast.
+    bare = re.sub(rf"({_LITERAL})(?:{named}(?!\[))?", r"\1", text)
 
     def listed(match: re.Match[str]) -> str:
         words = {("=", "ANY"): "IN", ("<>", "ALL"): "NOT IN"}
@@ -85,4 +86,4 @@ def without_types(text: str, types: Iterable[str]) -> str | None:
         return match[0] if word is None else f"{word} ({match['list']})"
 
     bare = _LISTED.sub(listed, bare)
-    return None if any(f"::{name}" in bare for name in names) else bare
+    return None if re.search(named, re.sub(_LITERAL, "''", bare)) else bare
