@@ -832,9 +832,13 @@ def statement_facts(statement: str, /) -> str:
     """JSON: `{"facts": [...]}`, migration's actions, or `{"reason": ..., "message": ...}`."""
 
 def not_evaluated(
-    expression: str, columns: Sequence[tuple[str, str, Sequence[str]]], /
+    expression: str,
+    columns: Sequence[tuple[str, str, Sequence[str]]],
+    /,
+    *,
+    is_condition: bool = False,
 ) -> str | None:
-    """Why the twin cannot evaluate an expression over columns of these names and types."""
+    """Why the twin cannot evaluate an expression over columns of these names, types and labels."""
 
 def expression_reads(expression: str, /, *, table: str) -> str:
     """JSON: `columns`, `whole_row`, `may_be_row`, `functions`, `text`, or `reason`, ..."""

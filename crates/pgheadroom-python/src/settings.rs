@@ -15,14 +15,17 @@ const fn table(of_tables: bool) -> &'static str {
     }
 }
 
-/// Why the twin cannot evaluate an expression over columns of these names, types and labels (of
-/// enums); None where it can, and where no server would take it. Text that PostgreSQL's grammar
-/// judges has a reason.
+/// Why the twin cannot evaluate an expression, or a condition, over columns of these names, types
+/// and labels (of enums); None where it can. Text that PostgreSQL's grammar judges has a reason.
+///
+/// # Errors
+/// What no server would take.
 #[pyfunction]
-#[pyo3(signature = (expression, columns, /))]
+#[pyo3(signature = (expression, columns, /, *, is_condition=false))]
 pub fn not_evaluated(
     expression: &str,
     columns: Vec<(String, String, Vec<String>)>,
+    is_condition: bool,
 ) -> Result<Option<String>, CoreError> {
     let columns: Vec<(&str, &str, &[String])> = columns
         .iter()
@@ -30,12 +33,18 @@ pub fn not_evaluated(
         .collect();
     let columns = ColumnDefinition::of_expressions(&columns)
         .map_err(|error| CoreError::input(error.to_string()))?;
-    Ok(match Expression::parse(expression, &columns) {
+    let read = if is_condition {
+        Expression::condition
+    } else {
+        Expression::parse
+    };
+    match read(expression, &columns) {
+        Ok(_) => Ok(None),
         Err(ExpressionError::Unsupported { what, .. } | ExpressionError::Unread { what, .. }) => {
-            Some(what)
+            Ok(Some(what))
         }
-        _ => None,
-    })
+        Err(ExpressionError::Wrong { what, .. }) => Err(CoreError::input(what)),
+    }
 }
 
 /// Every setting, or every storage parameter, that is known.

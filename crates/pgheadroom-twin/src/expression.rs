@@ -140,16 +140,27 @@ impl Expression {
     /// # Errors
     /// [`ExpressionError`] names what the twin does not know, or what is wrong.
     pub fn parse(text: &str, columns: &[ColumnDefinition]) -> Result<Self, ExpressionError> {
-        let typed = parse::parse(text, columns)?;
+        parse::parse(text, columns).map(Self::of)
+    }
+
+    /// Reads what WHERE takes, a boolean.
+    ///
+    /// # Errors
+    /// As [`Self::parse`], and for another type, which is wrong.
+    pub fn condition(text: &str, columns: &[ColumnDefinition]) -> Result<Self, ExpressionError> {
+        parse::condition(text, columns).map(Self::of)
+    }
+
+    fn of(typed: typing::Typed) -> Self {
         let mut used = Vec::new();
         typed.node.collect_columns(&mut used);
         used.sort_unstable();
         used.dedup();
-        Ok(Self {
+        Self {
             node: typed.node,
             kind: typed.kind,
             columns: used,
-        })
+        }
     }
 
     /// Columns that it reads, ascending.

@@ -54,7 +54,9 @@ def stated_of(
         stated.append(_values(text, str(key["type"]), found, rows))
     where = made.where
     share = _share(row, rows)
-    if where is not None and share is not None and not_evaluated(where, entries) is not None:
+    if where is None or share is None:
+        return tuple(stated)
+    if not_evaluated(where, entries, is_condition=True) is not None:
         changed = round(share * (1 - share), 6)
         stated.append(Stated(expression=where, true_frac=share, changed_frac=changed))
     return tuple(stated)

@@ -48,6 +48,9 @@ def check_labels(column: ColumnProfile, path: str) -> None:
     if len(values.shares) != len(labels) or abs(sum(values.shares) - 1) > _SUM_TOLERANCE:
         expected = f"one share for each of {len(labels)} labels, together 1"
         fail(f"{path}.values.shares", list(values.shares), expected)
+    if values.ndistinct != len(labels):
+        expected = f"none beside shares, or {len(labels)}, the number of labels"
+        fail(f"{path}.values.ndistinct", values.ndistinct, expected)
 
 
 def check_target(change: Change, path: str, column: ColumnProfile) -> None:

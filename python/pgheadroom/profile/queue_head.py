@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from pgheadroom.forms import fail
 from pgheadroom.profile.model import Profile
+from pgheadroom.profile.stating import check_taken
 from pgheadroom.profile.tables import IndexProfile, TableProfile
 from pgheadroom.profile.workload import Operation, Pick, RowRange
 
@@ -37,6 +38,8 @@ def check_head(operation: Operation, pick: Pick, path: str, table: TableProfile)
     if isinstance(rows, RowRange):
         found = f"{rows.min_rows} to {rows.max_rows}"
         fail(f"{path}.rows_per_statement", found, "a number, which is the limit of the query")
+    if pick.where is not None:
+        check_taken(pick.where, table, f"{path}.pick.where", is_condition=True)
     indexes = {one.name: one for one in table.indexes if is_walked(one)}
     if pick.using is not None and pick.using not in indexes:
         expected = f"a btree index of {table.name} over ascending columns: " + ", ".join(indexes)

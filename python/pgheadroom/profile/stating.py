@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from pgheadroom import _core
+from pgheadroom.errors import InputError
 from pgheadroom.forms import FieldError, fail
 from pgheadroom.profile.column_types import FORMS, assumed_width, base_of
 from pgheadroom.profile.elements import completed_elements, payload_range
@@ -53,10 +54,32 @@ def with_stated(table: TableProfile, path: str) -> TableProfile:
     return replace(table, indexes=indexes)
 
 
-def not_evaluated(expression: str, columns: Sequence[ColumnProfile]) -> str | None:
-    """Why the twin cannot evaluate an expression over these columns; None where it can."""
+def not_evaluated(
+    expression: str, columns: Sequence[ColumnProfile], *, is_condition: bool = False
+) -> str | None:
+    """
+    Why the twin cannot evaluate an expression, or a WHERE, over these columns; None where it can.
+
+    Raises:
+        InputError: No server takes it.
+    """
     listed = [(column.name, column.type, list(column.labels)) for column in columns]
-    return _core.not_evaluated(expression, listed)
+    return _core.not_evaluated(expression, listed, is_condition=is_condition)
+
+
+def check_taken(expression: str, table: TableProfile, path: str, *, is_condition: bool) -> None:
+    """
+    Refuse what no server would take, such as a label that an enum does not have.
+
+    What the twin does not evaluate is PostgreSQL's to judge, when it is played.
+
+    Raises:
+        FieldError: Names the field to change.
+    """
+    try:
+        not_evaluated(expression, table.columns, is_condition=is_condition)
+    except InputError as error:
+        fail(path, expression, f"an expression that PostgreSQL takes: {error}")
 
 
 def reads(expression: str, table: TableProfile) -> tuple[str, ...] | None:
@@ -80,6 +103,9 @@ def _texts(index: IndexProfile) -> Iterator[tuple[str, bool]]:
 
 def _index(table: TableProfile, index: IndexProfile, path: str) -> IndexProfile:
     texts = dict(_texts(index))
+    for text, is_predicate in texts.items():
+        field = "where" if is_predicate else "expressions"
+        check_taken(text, table, f"{path}.{field}", is_condition=is_predicate)
     given: dict[str, Stated] = {}
     for n, stated in enumerate(index.stated):
         place = f"{path}.stated[{n}]"
@@ -91,7 +117,7 @@ def _index(table: TableProfile, index: IndexProfile, path: str) -> IndexProfile:
     for text, is_predicate in texts.items():
         if text in given:
             made.append(given[text])
-        elif not_evaluated(text, table.columns) is not None:
+        elif not_evaluated(text, table.columns, is_condition=is_predicate) is not None:
             columns = reads(text, table)
             if columns is None:
                 field = "where" if is_predicate else "expressions"

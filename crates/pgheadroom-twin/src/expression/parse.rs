@@ -18,6 +18,22 @@ use crate::row::kind::Kind;
 use crate::value::{Text, Value};
 
 pub(super) fn parse(text: &str, columns: &[ColumnDefinition]) -> Result<Typed, ExpressionError> {
+    read(text, columns, Ok)
+}
+
+/// What WHERE takes: a boolean.
+pub(super) fn condition(
+    text: &str,
+    columns: &[ColumnDefinition],
+) -> Result<Typed, ExpressionError> {
+    read(text, columns, |part| Ok(typed(boolean(part)?, BOOLEAN)))
+}
+
+fn read(
+    text: &str,
+    columns: &[ColumnDefinition],
+    taken: impl Fn(Typed) -> Parsed,
+) -> Result<Typed, ExpressionError> {
     let whole = || {
         let tokens = tokens(text).map_err(Problem::Unsupported)?;
         let mut parser = Parser {
@@ -25,9 +41,9 @@ pub(super) fn parse(text: &str, columns: &[ColumnDefinition]) -> Result<Typed, E
             at: 0,
             columns,
         };
-        let typed = parser.any()?;
+        let found = parser.any()?;
         match parser.peek() {
-            None => Ok(typed),
+            None => taken(found),
             Some(token) => Err(Problem::Unsupported(shown(token))),
         }
     };
@@ -198,13 +214,13 @@ impl Parser<'_> {
         Ok(typed(found, BOOLEAN))
     }
 
-    /// A literal beside an enum is one of its labels.
     fn compare(&self, comparison: Comparison, one: Typed, other: Typed) -> Parsed {
         let kind = one.kind;
         let (one, other) = (self.label(one, other.kind)?, self.label(other, kind)?);
         compare(comparison, one, other)
     }
 
+    /// A literal beside an enum is one of its labels.
     fn label(&self, part: Typed, beside: Kind) -> Parsed {
         let (true, Kind::Counted(Counted::Enum { .. })) = (part.is_unknown, beside) else {
             return Ok(part);
@@ -350,6 +366,12 @@ impl Parser<'_> {
                 }
             }
             self.expect_sign(")")?;
+        }
+        if word == "coalesce" {
+            let known = arguments.iter().find(|argument| !argument.is_unknown);
+            let beside = known.map_or(TEXT, |known| known.kind);
+            let labelled = arguments.into_iter().map(|one| self.label(one, beside));
+            arguments = labelled.collect::<Result<_, _>>()?;
         }
         call(word, arguments)
     }

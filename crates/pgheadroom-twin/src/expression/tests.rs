@@ -15,8 +15,16 @@ fn columns() -> Vec<ColumnDefinition> {
 }
 
 fn value_in(text: &str, row: [Value; 5]) -> Result<Value, String> {
-    let expression = Expression::parse(text, &columns()).map_err(|error| error.to_string())?;
-    let row_type = RowType::new(&columns()).unwrap();
+    value_of(text, &columns(), row)
+}
+
+fn value_of(
+    text: &str,
+    columns: &[ColumnDefinition],
+    row: impl IntoIterator<Item = Value>,
+) -> Result<Value, String> {
+    let expression = Expression::parse(text, columns).map_err(|error| error.to_string())?;
+    let row_type = RowType::new(columns).unwrap();
     let mut texts = Texts::default();
     let slots: Vec<i64> = row
         .into_iter()
@@ -96,6 +104,64 @@ fn refused_by_name() {
     ] {
         let error = Expression::parse(text, &columns()).unwrap_err().to_string();
         assert!(error.contains(what), "{error}");
+    }
+}
+
+/// A literal beside an enum is a label, in `coalesce` too; another one no server takes.
+#[test]
+fn labels() {
+    let names = ["todo", "it's", "done"].map(str::to_owned);
+    let columns = [("s", "enum", &names[..]), ("x", "text", &[])];
+    let columns = ColumnDefinition::of_expressions(&columns).unwrap();
+    let truth = |value| Value::Integer(i64::from(value));
+    for (text, label, expected) in [
+        ("s = 'it''s'", Value::Integer(1), truth(true)),
+        ("s < 'done'", Value::Integer(2), truth(false)),
+        ("coalesce(s, 'done') = 'done'", Value::Null, truth(true)),
+        (
+            "coalesce('todo', s) = 'todo'",
+            Value::Integer(2),
+            truth(true),
+        ),
+        (
+            "coalesce(NULL, s) = 'todo'",
+            Value::Integer(2),
+            truth(false),
+        ),
+    ] {
+        let found = value_of(text, &columns, [label, Value::Null]);
+        assert_eq!(found, Ok(expected), "{text}");
+    }
+    for text in [
+        "s = 'nope'",
+        "coalesce(s, 'nope')",
+        "x = 'x' OR s IN ('todo', 'nope')",
+    ] {
+        let error = Expression::parse(text, &columns).unwrap_err();
+        let is_wrong =
+            matches!(&error, ExpressionError::Wrong { what, .. } if what.contains("nope"));
+        assert!(is_wrong, "{text}: {error}");
+    }
+}
+
+/// A condition is a boolean; what a literal is, its text says to a server.
+#[test]
+fn conditions() {
+    for (text, is_wrong) in [
+        ("a", true),
+        ("s", true),
+        ("a = 1 AND b", true),
+        ("NOT a + b", true),
+        ("'yes'", false),
+        ("NOT 'no'", false),
+        ("a = 1 OR 'f'", false),
+    ] {
+        let error = Expression::condition(text, &columns()).unwrap_err();
+        let found = matches!(error, ExpressionError::Wrong { .. });
+        assert_eq!(found, is_wrong, "{text}: {error}");
+    }
+    for text in ["a = 1", "NULL", "NOT NULL", "true", "s IS NULL"] {
+        assert!(Expression::condition(text, &columns()).is_ok(), "{text}");
     }
 }
 

@@ -46,6 +46,9 @@ pub(super) fn number(digits: &str) -> Parsed {
 pub(super) fn boolean(part: Typed) -> Result<Node, Problem> {
     if part.kind == BOOLEAN || part.node == Node::Literal(Value::Null) {
         Ok(part.node)
+    } else if part.is_unknown {
+        // Some are booleans, as 'yes' is.
+        Err(Problem::Unsupported("a literal as a condition".into()))
     } else {
         Err(Problem::Wrong("a condition that is not boolean".into()))
     }

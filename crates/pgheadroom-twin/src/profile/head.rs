@@ -31,7 +31,7 @@ pub(crate) fn head_of(
         reason: format!("{}: {error}", table.name),
     })?;
     let parse = |text: &String| {
-        Expression::parse(text, &columns).map_err(|error| ProfileError::Unplayable {
+        Expression::condition(text, &columns).map_err(|error| ProfileError::Unplayable {
             field: format!("the head of {name}"),
             reason: error.to_string(),
         })

@@ -107,7 +107,7 @@ fn evaluated(
     table: &TableSpec,
     columns: &[ColumnDefinition],
 ) -> Result<Expression, ExpressionError> {
-    let parsed = Expression::parse(text, columns);
+    let parsed = read(text, index, columns);
     let stated = index.stated.iter().find(|one| one.expression == *text);
     let (Err(ExpressionError::Unsupported { .. } | ExpressionError::Unread { .. }), Some(stated)) =
         (&parsed, stated)
@@ -140,11 +140,24 @@ pub(crate) fn stated_expressions(table: &TableSpec) -> Vec<String> {
     let Ok(columns) = table.columns_of_expressions() else {
         return Vec::new();
     };
-    let stated = table.indexes.iter().flat_map(|index| &index.stated);
-    let texts = stated.map(|stated| stated.expression.clone());
-    texts
-        .filter(|text| Expression::parse(text, &columns).is_err())
-        .collect()
+    let stated = table.indexes.iter().flat_map(|index| {
+        let texts = index.stated.iter().map(|stated| &stated.expression);
+        texts.filter(|text| read(text, index, &columns).is_err())
+    });
+    stated.cloned().collect()
+}
+
+/// An expression of an index, or its predicate, which has to be a condition.
+fn read(
+    text: &str,
+    index: &IndexSpec,
+    columns: &[ColumnDefinition],
+) -> Result<Expression, ExpressionError> {
+    if index.predicate.as_deref() == Some(text) {
+        Expression::condition(text, columns)
+    } else {
+        Expression::parse(text, columns)
+    }
 }
 
 /// `DESC`, `ASC NULLS FIRST` and the like; NULLs come first in a descending column.
