@@ -840,6 +840,9 @@ def not_evaluated(
 ) -> str | None:
     """Why the twin cannot evaluate an expression over columns of these names, types and labels."""
 
+def knows_gin_keys(type_name: str, opclass: str, /) -> bool:
+    """Whether the twin knows the keys that an operator class (empty: the default) makes."""
+
 def expression_reads(expression: str, /, *, table: str) -> str:
     """JSON: `columns`, `whole_row`, `may_be_row`, `functions`, `text`, or `reason`, ..."""
 

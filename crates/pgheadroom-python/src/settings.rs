@@ -47,6 +47,13 @@ pub fn not_evaluated(
     }
 }
 
+/// Whether the twin knows the keys that a GIN's operator class (empty: its default) has of a type.
+#[pyfunction]
+#[pyo3(signature = (type_name, opclass, /))]
+pub fn knows_gin_keys(type_name: &str, opclass: &str) -> bool {
+    pgheadroom_twin::profile::knows_gin_keys(type_name, opclass)
+}
+
 /// Every setting, or every storage parameter, that is known.
 #[pyfunction]
 #[pyo3(signature = (*, storage_parameters = false))]

@@ -9,11 +9,11 @@ pages and WAL are in no figure of the twin.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from pgheadroom.profile.column_types import base_of
+from pgheadroom import _core
 from pgheadroom.profile.model import Profile
 from pgheadroom.profile.stating import not_evaluated
 from pgheadroom.profile.tables import IndexProfile, TableProfile
@@ -22,16 +22,6 @@ PRICED = ("btree", "brin", "hash")
 """Access methods that the twin plays as what they are; GIN where it knows the keys."""
 
 _UNKNOWN_KEYS = "unknown"
-
-_GIN_OPERATORS: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("int2[]", "int4[]", "int8[]", "text[]", "varchar[]"), ("", "array_ops")),
-    "tsvector": ("", "tsvector_ops"),
-    "jsonb": ("", "jsonb_ops", "jsonb_path_ops"),
-    "hstore": ("", "gin_hstore_ops"),
-    "text": ("gin_trgm_ops",),
-    "varchar": ("gin_trgm_ops",),
-}
-"""Operator classes of GIN whose keys the twin knows, by type; empty: the default."""
 
 
 def is_played(index: IndexProfile, table: TableProfile) -> bool:
@@ -51,9 +41,7 @@ def is_played(index: IndexProfile, table: TableProfile) -> bool:
     # What the twin evaluates itself are strings, if it is of a type that GIN has.
     keys += [stated[text].type if text in stated else "text" for text in index.expressions]
     named = [*index.opclass, *("" for _ in keys)]
-    return all(
-        name in _GIN_OPERATORS.get(base_of(key), ()) for key, name in zip(keys, named, strict=False)
-    )
+    return all(_core.knows_gin_keys(key, name) for key, name in zip(keys, named, strict=False))
 
 
 def unpriced_of(table: TableProfile) -> tuple[str, ...]:

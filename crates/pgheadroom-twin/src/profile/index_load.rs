@@ -78,6 +78,14 @@ pub(super) fn definition(
     })
 }
 
+/// Whether the keys are known that a GIN's operator class (empty: the default) makes of a type.
+#[must_use]
+pub fn knows_gin_keys(type_name: &str, opclass: &str) -> bool {
+    let column = ColumnDefinition::new("", type_name).ok();
+    let kind = column.and_then(|column| column.kind());
+    kind.is_some_and(|kind| GinOperators::of(opclass, kind).is_some())
+}
+
 /// Operator classes of a GIN's columns, as far as their keys are known.
 fn gin_operators(
     spec: &IndexSpec,

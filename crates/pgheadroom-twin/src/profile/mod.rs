@@ -25,6 +25,7 @@ mod server_spec;
 pub mod settings;
 mod spec;
 
+pub use index_load::knows_gin_keys;
 pub(crate) use index_spec::vary_stated;
 pub use index_spec::{IndexSpec, Method, StatedSpec};
 pub use load::{LoadedTable, PgbenchTables};
