@@ -147,6 +147,55 @@ def test_a_profile_is_swept_over_fillfactor_and_a_setting(
         assert form["heap_bytes"][0] >= 8192 * loaded
 
 
+LIVED = """
+schema_version = 1
+[server]
+version = "18"
+[[table]]
+name = "docs"
+rows = 3000
+columns = [ { name = "id", type = "int4" },
+            { name = "state", type = "enum", labels = ["todo", "it's done"] },
+            { name = "body", type = "tsvector", elements = { min = 5, max = 20, ndistinct = 99 } } ]
+pages = [{ pages_frac = 0.5, rows = 20 }, { pages_frac = 0.5, rows = 38 }]
+indexes = [ { name = "docs_pkey", columns = ["id"], unique = true },
+            { name = "docs_open", columns = ["id"], where = "state = 'todo'" },
+            { name = "body", method = "gin", columns = ["body"], gin_pending_list_limit = 64 } ]
+[[operation]]
+table = "docs"
+kind = "update"
+sets = ["state"]
+[[operation]]
+table = "docs"
+kind = "update"
+sets = ["body"]
+[[operation]]
+table = "docs"
+kind = "insert"
+[run]
+operations = 1200
+"""
+
+
+def test_enums_gins_and_tables_that_have_lived(newest: ServerPrograms, tmp_path: Path) -> None:
+    """
+    Pages are predicted as they are measured, at the table's own fillfactor and at another one.
+
+    Free space maps, of which a GIN's cleaning writes three pages, were measured as pages of
+    indexes, and at the other fillfactor the rows were loaded by the room of the table's own.
+    """
+    path = tmp_path / "lived.toml"
+    path.write_text(LIVED, encoding="utf-8")
+    folder = tmp_path / "record"
+    result = _run(str(newest.bin_dir), folder, f"profile={path}", "fillfactor=100,60")
+    own, anew = result["cells"]
+    for cell in (own, anew):
+        for name in ("heap_pages", "index_pages", "hot_frac", "newpage_frac"):
+            assert cell[f"predicted_{name}"] == cell[name] is not None, (cell["fillfactor"], name)
+    assert 100 < own["heap_pages_before"] < 115
+    assert "at fillfactor 100 alone" in result["assumed"]["table[0].pages"]
+
+
 @pytest.mark.each
 @pytest.mark.pg(">= 16, < 17")
 def test_servers_are_a_factor(

@@ -8,6 +8,7 @@ import pytest
 
 from pgheadroom.forms import FieldError
 from pgheadroom.predict import make_cells, predict
+from pgheadroom.predict.sampling import heap_pages, sample_of
 from pgheadroom.profile import Profile, parse_profile, to_json
 
 TABLE: dict[str, Any] = {
@@ -81,6 +82,20 @@ def test_the_heap_has_as_many_pages() -> None:
     assert lived.predicted.hot_frac is not None
     assert full.predicted.hot_frac is not None
     assert lived.predicted.hot_frac > full.predicted.hot_frac + 0.03
+
+
+def test_a_sample_is_of_the_pages_that_are_there() -> None:
+    """Of a table that has lived it was cut by the pages that a load would leave: to 130 of 100."""
+    profile = _profile(20_000, pages=KINDS)
+    assert heap_pages(profile) == pytest.approx(20_000 / 50, abs=2)
+    found = predict(profile, server="18.4", sample_pages=100)
+    assert "of 101 of 401 heap pages" in found.assumed["twin.sample"]
+    (truth,) = predict(profile, server="18.4").cells
+    (cell,) = found.cells
+    for key in ("heap_pages", "n_tup_hot_upd", "index_pages"):
+        span, value = cell.predicted.value(key), truth.predicted.value(key)
+        assert span.low <= value <= span.high, key
+    assert sample_of(profile, 100).profile.tables[0].pages == profile.tables[0].pages
 
 
 def test_another_fillfactor_is_a_table_loaded_anew() -> None:

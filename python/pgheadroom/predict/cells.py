@@ -11,6 +11,7 @@ from pgheadroom.errors import ParameterError
 from pgheadroom.predict.fillfactors import Fillfactor
 from pgheadroom.predict.variants import UNCHANGED, IndexChange, changed, name_of
 from pgheadroom.profile import Profile, TableProfile
+from pgheadroom.profile.pages import said_loaded_anew
 from pgheadroom.types import Assumed
 
 FILLFACTOR_MIN, FILLFACTOR_MAX = 10, 100
@@ -122,10 +123,7 @@ def loaded_anew(cells: Sequence[Cell]) -> Assumed:
             played = cell.profile.table(one.name)
             if not played.pages:
                 place = f"table[{cell.profile.tables.index(played)}].pages"
-                said[place] = (
-                    f"at fillfactor {one.fillfactor} alone: at others {one.name} is loaded anew, "
-                    "as a rewrite leaves it"
-                )
+                said[place] = said_loaded_anew(one)
     return said
 
 

@@ -30,6 +30,7 @@ from pgheadroom.outcome import SUMMED, Outcome, mid, middle, put_together
 from pgheadroom.predict import pgbench_tables
 from pgheadroom.predict.spread import WHOLE, OfSamples
 from pgheadroom.profile import Operation, Profile, Run, TableProfile, to_json
+from pgheadroom.profile.pages import mean_rows
 from pgheadroom.profile.unpriced import is_played
 
 WHOLE_PAGES_MAX = 262_144
@@ -163,13 +164,16 @@ def heap_pages(profile: Profile) -> int:
     """Pages of the largest table as it is loaded."""
     if profile.workload.builtin is not None:
         return pgbench_tables.heap_pages(profile.workload.builtin)
-    return max(_pages(table) for table in of_profile(profile, None).tables)
+    layouts = of_profile(profile, None).tables
+    return max(_pages(*both) for both in zip(layouts, profile.tables, strict=True))
 
 
-def _pages(table: TableLayout) -> int:
+def _pages(table: TableLayout, loaded: TableProfile) -> int:
     (room,) = (room for room in table.fillfactors if room.fillfactor == table.fillfactor)
     assert room.heap_pages is not None, "a profile says how many rows it has"
-    return room.heap_pages
+    if loaded.rows_per_page is None:
+        return room.heap_pages
+    return math.ceil(room.heap_pages * loaded.rows_per_page / mean_rows(loaded.pages))
 
 
 def sample_of(profile: Profile, pages: int) -> PageSample:

@@ -58,20 +58,32 @@ def completed_pages(table: TableProfile, raw: Raw, path: str) -> TableProfile:
     total = sum(kind.pages_frac for kind in table.pages)
     if abs(total - 1) > _SUM_TOLERANCE:
         fail(f"{path}.pages", round(total, 6), "values of pages_frac whose sum is 1")
-    mean = _mean_rows(table.pages)
+    mean = mean_rows(table.pages)
     if mean < FILLED_FRAC_MIN * per_page:
         expected = f"pages with at least {FILLED_FRAC_MIN:.1%} of rows_per_page ({per_page})"
         fail(f"{path}.pages", f"{mean:.3g} rows on the mean page", expected)
     return replace(table, rows_per_page=per_page)
 
 
-def _mean_rows(pages: Sequence[PageKind]) -> float:
-    """Of the blocks that are loaded: none is beyond the whole, the last kind takes what is left."""
+def mean_rows(pages: Sequence[PageKind]) -> float:
+    """
+    Rows of the mean page of a table with such kinds.
+
+    Of the blocks that are loaded: none is beyond the whole, the last kind takes what is left.
+    """
     ends = [min(total, 1.0) for total in accumulate(kind.pages_frac for kind in pages)]
     ends[-1] = 1.0
     begins = [0.0, *ends]
     return sum(
         (end - begin) * kind.rows for begin, end, kind in zip(begins, ends, pages, strict=False)
+    )
+
+
+def said_loaded_anew(table: TableProfile) -> str:
+    """What becomes of a table's pages at other fillfactors than the one it has lived at."""
+    return (
+        f"at fillfactor {table.fillfactor} alone: at others {table.name} is loaded anew, as a "
+        "rewrite leaves it"
     )
 
 

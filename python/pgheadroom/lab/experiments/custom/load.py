@@ -220,7 +220,7 @@ def with_reloptions(profile: Profile, reloptions: Mapping[str, LevelValue]) -> P
             if table not in ("", each.name):
                 changed.append(each)
             elif option == "fillfactor":
-                changed.append(replace(each, fillfactor=int(value)))
+                changed.append(each.loaded_at(int(value)))
             else:
                 changed.append(replace(each, reloptions={**each.reloptions, option: str(value)}))
         profile = replace(profile, tables=tuple(changed))

@@ -16,14 +16,22 @@ from pgheadroom.lab.counters import uncounted, wait_for_clients
 from pgheadroom.lab.design import Measure, Request, Trial
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import TrialOutcome
-from pgheadroom.lab.experiments.custom.load import ReadyWorkload, load, work_of
+from pgheadroom.lab.experiments.custom.load import (
+    ReadyWorkload,
+    load,
+    with_reloptions,
+    work_of,
+)
 from pgheadroom.lab.place import Place, Running, Shape
 from pgheadroom.lab.record import SecondsSeries
 from pgheadroom.lab.series import Sampler, of_window
+from pgheadroom.profile.pages import said_loaded_anew
 from pgheadroom.servers.pgbench import PgbenchReport, read_logs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from pgheadroom.lab.design import LevelValue
 
 MEASURES = (
     Measure(name="hot_frac", description="share of HOT updates, all tables", better="higher"),
@@ -114,7 +122,9 @@ def totals(server: Running) -> Totals:
             "SELECT coalesce(sum(n_tup_ins), 0)::bigint, coalesce(sum(n_tup_upd), 0)::bigint, "
             "coalesce(sum(n_tup_del), 0)::bigint, coalesce(sum(n_tup_hot_upd), 0)::bigint, "
             f"sum({newpage})::bigint, coalesce(sum(pg_relation_size(relid)), 0)::bigint, "
-            "coalesce(sum(pg_indexes_size(relid)), 0)::bigint, "
+            # Main forks: pg_indexes_size counts free space maps and init forks too.
+            "(SELECT coalesce(sum(pg_relation_size(i.indexrelid)), 0)::bigint "
+            " FROM pg_index AS i JOIN pg_stat_user_tables AS t ON t.relid = i.indrelid), "
             "current_setting('block_size')::int FROM pg_stat_user_tables"
         ).fetchone()
         assert tables is not None, "an aggregate returns one row"
@@ -178,7 +188,7 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Tr
             measures.update(timed)
         assumed = dict(server.assumed)
         version = server.version
-    assumed.update(_assumed(work))
+    assumed.update(_assumed(work, reloptions))
     if "server" in cell:
         assumed[f"server {cell['server']}"] = f"PostgreSQL {version}"
     assumed |= uncounted(version)
@@ -191,13 +201,18 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Tr
     )
 
 
-def _assumed(work: ReadyWorkload) -> dict[str, str]:
+def _assumed(work: ReadyWorkload, reloptions: Mapping[str, LevelValue]) -> dict[str, str]:
     """What of a profile is not played, and what it left open."""
     if work.profile is None:
         return {}
     found = {str(path): str(value) for path, value in work.profile.assumed.items()}
     if work.profile.server.data_checksums is not None:
         found["server.data_checksums"] = "as initdb sets them, not as the profile says"
+    if work.profile.workload.builtin is None:
+        played = with_reloptions(work.profile, reloptions)
+        for n, (own, table) in enumerate(zip(work.profile.tables, played.tables, strict=True)):
+            if own.pages and not table.pages:
+                found[f"table[{n}].pages"] = said_loaded_anew(own)
     return found
 
 

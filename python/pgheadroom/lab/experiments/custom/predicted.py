@@ -20,6 +20,7 @@ from pgheadroom.lab.record import TrialSample
 from pgheadroom.outcome import Value
 from pgheadroom.profile import Profile, Run
 from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR, ProfileFile
+from pgheadroom.profile.unpriced import is_played
 from pgheadroom.servers import is_connection
 from pgheadroom.types import PgVersion
 
@@ -157,8 +158,11 @@ def _figures(profile: ProfileFile, version: PgVersion) -> dict[str, Callable[[Si
     logs_hints = server.full_page_writes and (
         version.major >= CHECKSUMS_FROM_MAJOR or server.wal_log_hints
     )
-    methods = {index.method for table in profile.tables for index in table.indexes}
-    is_counted = methods <= {"btree", "hash"}
+    is_counted = all(
+        index.method != "brin" and is_played(index, table)
+        for table in profile.tables
+        for index in table.indexes
+    )
 
     def per_transaction(key: str, of_catalogs: float) -> Callable[[Simulation], Value]:
         def figure(run: Simulation) -> Value:
