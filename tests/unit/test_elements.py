@@ -8,7 +8,14 @@ import pytest
 
 from pgheadroom.errors import InputError
 from pgheadroom.profile import Profile, parse_profile
-from pgheadroom.profile.elements import ELEMENTS_MAX, TYPES, WIDTH_MAX, Elements, payload_range
+from pgheadroom.profile.elements import (
+    ELEMENTS_MAX,
+    TYPES,
+    WIDTH_MAX,
+    Elements,
+    mean_payload,
+    payload_range,
+)
 
 FEW = {"min": 1, "max": 3, "ndistinct": 50}
 
@@ -79,3 +86,13 @@ def test_a_tsvector_has_each_word_once() -> None:
     words = Elements(min=10, max=10, ndistinct=3, width=1)
     assert payload_range(words, "tsvector") == (4 + 5, 4 + 3 * 5)
     assert payload_range(words, "jsonb") == (4 + 10 * 5, 4 + 10 * 5)
+
+
+def test_the_mean_value() -> None:
+    """Of k draws among n words n (1 - (1 - 1/n)^k) are there; other types have all."""
+    words = Elements(min=2, max=2, ndistinct=2, width=1)
+    assert mean_payload(words, "tsvector") == pytest.approx(4 + 1.5 * 5)
+    assert mean_payload(words, "jsonb") == 4 + 2 * 5
+    alone = Elements(min=1, max=7, ndistinct=1, width=1)
+    assert mean_payload(alone, "tsvector") == 4 + 5
+    assert mean_payload(Elements(min=1, max=4, ndistinct=9), "int4[]") == 20 + 2.5 * 4

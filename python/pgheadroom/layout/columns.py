@@ -4,6 +4,7 @@ A column as the core lays it out: its type, or what stands for that, and the wid
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -53,8 +54,8 @@ def profile_column(column: ColumnProfile, table: str) -> LaidColumn:
     """A column of a profile's table, a string with its mean width."""
     width: int | None = None
     said = None
-    if column.width is not None:
-        width = (column.width.min_bytes + column.width.max_bytes + 1) // 2
+    if column.width is not None and column.mean_width_bytes is not None:
+        width = math.floor(column.mean_width_bytes + 0.5)
         if column.width.min_bytes != column.width.max_bytes:
             said = f"{width} bytes, the mean of its widths"
     elif column.base_type == "numeric":

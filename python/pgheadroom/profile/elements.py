@@ -6,6 +6,7 @@ An element is a number below `ndistinct`; in strings it stands in decimal behind
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -68,16 +69,28 @@ def completed_elements(elements: Elements, base: str, path: str) -> Elements:
 
 def payload_range(elements: Elements, base: str) -> tuple[int, int]:
     """Fewest and most bytes of a value of this type, without a length header."""
-
-    def payload(count: int) -> int:
-        if base in INTEGER_ARRAYS:
-            return ARRAY_BYTES + count * INTEGER_ARRAYS[base]
-        width = elements.width or 0
-        if base in _STRINGS:
-            return ARRAY_BYTES + count * (_STRING_HEAD + -(-width // 4) * 4)
-        return _WORDS_HEAD + count * (_STRING_HEAD + width)
-
     # Words are in a tsvector once.
     fewest = min(elements.min, 1) if base == "tsvector" else elements.min
     most = min(elements.max, elements.ndistinct) if base == "tsvector" else elements.max
-    return payload(fewest), payload(most)
+    return _payload(elements, base, fewest), _payload(elements, base, most)
+
+
+def mean_payload(elements: Elements, base: str) -> float:
+    """Bytes of the mean value, likewise."""
+    counts = range(elements.min, elements.max + 1)
+    mean = sum(counts) / len(counts)
+    if base == "tsvector":
+        n = elements.ndistinct
+        mean = sum(n * -math.expm1(count * math.log1p(-1 / n)) if n > 1 else 1 for count in counts)
+        mean /= len(counts)
+    none = _payload(elements, base, 0)
+    return none + mean * (_payload(elements, base, 1) - none)
+
+
+def _payload(elements: Elements, base: str, count: int) -> int:
+    if base in INTEGER_ARRAYS:
+        return ARRAY_BYTES + count * INTEGER_ARRAYS[base]
+    width = elements.width or 0
+    if base in _STRINGS:
+        return ARRAY_BYTES + count * (_STRING_HEAD + -(-width // 4) * 4)
+    return _WORDS_HEAD + count * (_STRING_HEAD + width)

@@ -108,9 +108,8 @@ def loaded_rows_per_page(table: TableProfile) -> int:
 
 
 def _width(column: ColumnProfile) -> int | None:
-    if column.width is None:
-        return payload_bytes(column.type)
-    return round((column.width.min_bytes + column.width.max_bytes) / 2)
+    mean = column.mean_width_bytes
+    return payload_bytes(column.type) if mean is None else round(mean)
 
 
 def _tuple_bytes(

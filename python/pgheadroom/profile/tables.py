@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from pgheadroom.forms import Expected, GapList, NameList, Stored, Text, between, in_file
 from pgheadroom.profile.column_types import FORMS, ColumnForm, Kind, base_of, length_of
-from pgheadroom.profile.elements import Elements
+from pgheadroom.profile.elements import Elements, mean_payload
 from pgheadroom.profile.observed import ObservedTable
 from pgheadroom.profile.spelling import Label, Name, Words, type_name
 
@@ -105,6 +105,15 @@ class ColumnProfile:
     def type_length(self) -> int | None:
         """The n of `bpchar(n)`, `varchar(n)` or `bit(n)`."""
         return length_of(self.type)
+
+    @property
+    def mean_width_bytes(self) -> float | None:
+        """Of its mean value; None of a type that has no width."""
+        if self.width is None:
+            return None
+        if self.elements is not None:
+            return mean_payload(self.elements, self.base_type)
+        return (self.width.min_bytes + self.width.max_bytes) / 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
