@@ -109,10 +109,14 @@ STATES = """
 CREATE SCHEMA work;
 CREATE TYPE work.job_state AS ENUM ('created', 'active', 'it''s done', 'failed');
 ALTER TYPE work.job_state ADD VALUE 'waits' BEFORE 'active';
+CREATE DOMAIN work.known AS work.job_state;
+CREATE DOMAIN work.calm AS work.known;
 CREATE TABLE work.jobs (id int8 PRIMARY KEY, state work.job_state NOT NULL DEFAULT 'created',
-    n int4, was work.job_state) WITH (autovacuum_enabled = off);
+    n int4, was work.job_state, last work.calm DEFAULT 'it''s done')
+    WITH (autovacuum_enabled = off);
 INSERT INTO work.jobs SELECT i, CASE WHEN i % 10 = 0 THEN 'created'
-    WHEN i % 10 = 1 THEN 'active' ELSE 'it''s done' END::work.job_state, i
+    WHEN i % 10 = 1 THEN 'active' ELSE 'it''s done' END::work.job_state, i,
+    NULL, CASE WHEN i % 4 = 0 THEN 'active' ELSE 'created' END::work.calm
     FROM generate_series(1, 2000) i;
 CREATE INDEX jobs_open ON work.jobs (n) WHERE state = ANY ('{created,active}'::work.job_state[]);
 CREATE INDEX jobs_in ON work.jobs (n) WHERE state IN ('created', 'active');
@@ -140,6 +144,9 @@ def test_an_enum_stands_as_an_enum(programs: ServerPrograms) -> None:
     assert state.values.new == "created"
     assert state.values.shares == pytest.approx((0.1, 0, 0.1, 0.8, 0))
     assert (was.null_frac, was.values.shares, was.values.new) == (1, (), None)
+    last = table.column("last")
+    assert (last.labels, last.values.new) == (labels, "it's done")
+    assert last.values.shares == pytest.approx((0.75, 0, 0.25, 0, 0))
     indexes = {index.name.rpartition(".")[2]: index for index in table.indexes}
     assert indexes["jobs_in"].where == "state IN ('created', 'active')"
     assert indexes["jobs_not"].where == "state NOT IN ('it''s done', 'failed')"

@@ -1,5 +1,11 @@
 -- What ANALYZE found of each column, and of each expression of an index under the index's name,
--- without values; of enums how often each label stands. Columns with SELECT only.
+-- without values; of enums, and domains over them, how often each label stands. Columns with
+-- SELECT only.
+WITH RECURSIVE enums AS (
+    SELECT t.oid FROM pg_type t WHERE t.typtype = 'e'
+    UNION ALL
+    SELECT t.oid FROM pg_type t JOIN enums e ON t.typbasetype = e.oid AND t.typtype = 'd'
+)
 SELECT s.schemaname AS schema, s.tablename AS "table", s.attname AS name, s.null_frac::float8,
        s.avg_width, s.n_distinct::float8, s.correlation::float8,
        CASE WHEN e.attrelid IS NOT NULL THEN s.most_common_vals::text::text[] END AS labels,
@@ -7,7 +13,7 @@ SELECT s.schemaname AS schema, s.tablename AS "table", s.attname AS name, s.null
 FROM pg_stats s
 LEFT JOIN (SELECT n.nspname, c.relname, a.attname, a.attrelid
            FROM pg_attribute a
-           JOIN pg_type t ON t.oid = a.atttypid AND t.typtype = 'e'
+           JOIN enums t ON t.oid = a.atttypid
            JOIN pg_class c ON c.oid = a.attrelid AND c.relkind IN ('r', 'p')
            JOIN pg_namespace n ON n.oid = c.relnamespace
            WHERE NOT a.attisdropped) e
