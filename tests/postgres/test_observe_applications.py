@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import observed
@@ -10,7 +11,7 @@ import pytest
 from pgheadroom.observe import find_classes, observe
 from pgheadroom.outcome import middle
 from pgheadroom.predict import predict
-from pgheadroom.profile import parse_profile
+from pgheadroom.profile import parse_profile, to_json
 from pgheadroom.profile.tables import Values
 from pgheadroom.prove import prove
 from pgheadroom.servers import Host, ServerPrograms
@@ -154,6 +155,14 @@ def test_an_enum_stands_as_an_enum(programs: ServerPrograms) -> None:
     assert not any(index.stated for index in indexes.values())
     # An array of an enum as one literal names the type, which the profile's server does not have.
     assert indexes["jobs_open"].where == '"state" IS NOT NULL'
+
+    # Labels are data: with --mask none is in the profile, and what is known of them still is.
+    masked = observed.profile_of(recording, mask=True)
+    said = json.dumps(to_json(masked))
+    assert not [label for label in ("created", "waits", "active", "s done") if label in said]
+    hidden = masked.tables[0].columns[1]
+    assert hidden.values.shares == state.values.shares
+    assert hidden.values.new == hidden.labels[labels.index("created")]
 
 
 @pytest.mark.pg(">= 16, < 19")
