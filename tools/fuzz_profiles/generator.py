@@ -178,6 +178,9 @@ def _gin(draw: Draw, name: str, columns: list[Section]) -> Section:
                 "max": least + draw.of((0, 2, 20)),
                 "ndistinct": draw.of((1, 5, 200, 5000)),
             }
+            if draw.rarely(2):
+                alike = draw.of((1, 7, 64))
+                column["elements"]["alike"] = min(alike, column["elements"]["ndistinct"])
         if draw.rarely(3):
             column["null_frac"] = 0.2
         columns.append(column)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pgheadroom.play.type_values import modulo
 from pgheadroom.profile import ColumnProfile
 from pgheadroom.profile.column_types import INTEGER_ARRAYS
-from pgheadroom.profile.elements import Elements
+from pgheadroom.profile.elements import Elements, steps_of
 
 _OLD = {
     "tsvector": "unnest(tsvector_to_array({old}))",
@@ -30,9 +30,21 @@ def made(column: ColumnProfile, elements: Elements, number: str, hashed: str) ->
     """
     more = elements.max - elements.min + 1
     count = f"CAST({elements.min} + {modulo(hashed, more)} AS int4)"
-    element = modulo(f"hashint8extended({number}, j)", elements.ndistinct)
+    steps = steps_of(elements)
+    draw = modulo(f"hashint8extended({number}, j)", steps.draws)
+    rows, element = f"generate_series(1, {count}) AS j", draw
+    if steps.count:
+        # As in `Shares` of the twin; a draw and its step stand more than once.
+        rows = (
+            f"(SELECT j, draw, CAST(draw / {steps.each} AS int4) AS step "
+            f"FROM (SELECT j, {draw} AS draw FROM {rows}) AS draws) AS drawn"
+        )
+        element = (
+            f"{steps.alike} * ((1::int8 << step) - 1) + "
+            f"((draw - step * {steps.each}::int8) >> ({steps.count} - step))"
+        )
     listed = f"SELECT {_element(column, elements, element)}"
-    return _whole(column, f"{listed} FROM generate_series(1, {count}) AS j ORDER BY j")
+    return _whole(column, f"{listed} FROM {rows} ORDER BY j")
 
 
 def changed(column: ColumnProfile, elements: Elements, old: str) -> str:

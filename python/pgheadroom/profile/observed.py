@@ -126,6 +126,7 @@ class ObservedColumn(Kept):
     stored_bytes_evidence: str | None = field(default=None, metadata=UNLESS_NONE)
     substituted: str | None = field(default=None, metadata=UNLESS_NONE)
     key_order: str | None = field(default=None, metadata=UNLESS_NONE)
+    elements: str | None = field(default=None, metadata=UNLESS_NONE)
     generated: str | None = field(default=None, metadata=UNLESS_NONE)
     generated_from: Texts | None = field(default=None, metadata=UNLESS_NONE)
 

@@ -36,8 +36,8 @@ pub struct Statement {
     pub identity: usize,
     /// What other runs differ in.
     pub salt: i64,
-    /// Fewest, most and different elements, and digits of one, where values have several.
-    pub elements: Option<((u32, u32), i64, u32)>,
+    /// Where values have several.
+    pub elements: Option<Elements>,
 }
 
 /// Values that follow from hashes of a row's columns.
@@ -72,9 +72,7 @@ impl Expression {
         };
         let made = ColumnDefinition::new("", &statement.type_name);
         let column_type = made.map_err(|error| wrong(error.to_string()))?.column_type;
-        let elements = statement.elements.and_then(|(count, ndistinct, digits)| {
-            Elements::of(column_type.name(), count, ndistinct, digits)
-        });
+        let elements = statement.elements;
         let kind = elements.map(Kind::Elements);
         let kind = kind.or_else(|| Kind::of(&column_type));
         let kind = kind.ok_or_else(|| wrong(format!("type {column_type}")))?;

@@ -135,10 +135,9 @@ fn evaluated(
         columns: stated.columns.clone(),
         identity: table.key_column().unwrap_or(0),
         salt: stated.salt,
-        elements: stated.elements.map(|elements| {
-            let count = (elements.min, elements.max.max(elements.min));
-            (count, elements.ndistinct, elements.width.unwrap_or(0))
-        }),
+        elements: stated
+            .elements
+            .and_then(|elements| elements.of_type(&stated.type_name)),
     };
     Expression::stated(text, &statement, columns)
 }

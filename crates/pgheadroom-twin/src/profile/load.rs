@@ -25,7 +25,7 @@ use crate::profile::{
 };
 use crate::reserve;
 use crate::row::kind::Kind;
-use crate::row::{Elements, Labels, LoadRule, Numbers};
+use crate::row::{Labels, LoadRule, Numbers};
 use crate::value::{Text, Value};
 use crate::wal::WalSettings;
 
@@ -301,11 +301,9 @@ fn rule(column: &ColumnSpec, rows: i64) -> LoadRule {
         null_millionths: millionths as u32,
         is_ordered: column.values.ordered,
         labels: has_labels.then(|| Arc::new(Labels::new(&column.values.shares, new))),
-        elements: column.elements.and_then(|elements| {
-            let digits = elements.width.unwrap_or(0);
-            let count = (elements.min, elements.max.max(elements.min));
-            Elements::of(&column.type_name, count, elements.ndistinct, digits)
-        }),
+        elements: column
+            .elements
+            .and_then(|elements| elements.of_type(&column.type_name)),
     }
 }
 

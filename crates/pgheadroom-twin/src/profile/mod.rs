@@ -11,6 +11,7 @@
 //! checked what belongs together; so a text that does not fit these structs is a mistake of a
 //! program, and is refused with the field's name.
 
+mod elements_spec;
 mod enums;
 pub mod estimate;
 pub(crate) mod foreign_key;
@@ -25,6 +26,7 @@ mod server_spec;
 pub mod settings;
 mod spec;
 
+pub use elements_spec::ElementsSpec;
 pub use index_load::knows_gin_keys;
 pub(crate) use index_spec::vary_stated;
 pub use index_spec::{IndexSpec, Method, StatedSpec};
@@ -33,10 +35,10 @@ pub use monitor::Monitor;
 pub use pages::PageKinds;
 pub use server_spec::{Compression, ServerSpec, WalLevel};
 pub use spec::{
-    Among, BuiltinName, ChangeSpec, ColumnSpec, CommandName, Distribution, ElementsSpec, Find,
-    ForeignKeySpec, GrowsSpec, Isolation, KindName, MaintenanceSpec, OperationSpec, PageKindSpec,
-    ParentPick, PgbenchSpec, PickSpec, ProfileSpec, RowsSpec, RunSpec, SampleSpec, SnapshotSpec,
-    TableSpec, ValuesKind, ValuesSpec, WidthSpec,
+    Among, BuiltinName, ChangeSpec, ColumnSpec, CommandName, Distribution, Find, ForeignKeySpec,
+    GrowsSpec, Isolation, KindName, MaintenanceSpec, OperationSpec, PageKindSpec, ParentPick,
+    PgbenchSpec, PickSpec, ProfileSpec, RowsSpec, RunSpec, SampleSpec, SnapshotSpec, TableSpec,
+    ValuesKind, ValuesSpec, WidthSpec,
 };
 
 /// Why a profile is not played.

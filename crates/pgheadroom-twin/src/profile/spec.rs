@@ -9,6 +9,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 
 use crate::executor::ColumnDefinition;
 use crate::profile::ProfileError;
+use crate::profile::elements_spec::ElementsSpec;
 use crate::profile::index_spec::IndexSpec;
 use crate::profile::server_spec::{Ignored, ServerSpec};
 
@@ -216,20 +217,6 @@ impl ColumnSpec {
         let place = self.labels.iter().position(|known| known == label)?;
         i64::try_from(place).ok()
     }
-}
-
-/// Elements of values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ElementsSpec {
-    /// Fewest of a value.
-    pub min: u32,
-    /// Most of a value.
-    pub max: u32,
-    /// Different ones.
-    pub ndistinct: i64,
-    /// Digits of a string; none of a number.
-    pub width: Option<u32>,
 }
 
 /// How values are made.

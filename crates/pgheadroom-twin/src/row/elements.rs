@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! element number j, from 1, of the value N   hashint8extended(N, j) modulo ndistinct
+//!   where the first `alike` of them are     the same hash modulo T, see `Shares`
+//!   commoner than the rest
 //! a string                                   the number in decimal behind zeros
 //! changed                                    each number one more, modulo ndistinct
 //! ```
@@ -57,6 +59,55 @@ impl ElementKind {
     }
 }
 
+/// How often each of the elements stands.
+///
+/// The first `alike` of them are equally frequent, the next two times as many half as frequent,
+/// the next four times as many a quarter, and so on: Zipf's law with a flat head, in whole numbers,
+/// so that SQL has the very same elements. All are alike where `alike` is `ndistinct`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shares {
+    alike: i64,
+    /// Draws that each full step has: `alike` times two to the number of these.
+    step: i64,
+    /// Steps before the last, which may have a part of its elements.
+    steps: u32,
+    /// All draws.
+    total: i64,
+}
+
+impl Shares {
+    fn new(ndistinct: i64, alike: i64) -> Self {
+        let alike = alike.clamp(1, ndistinct);
+        let mut steps = 0;
+        // Elements of these steps and of one more: alike * (2^(steps + 1) - 1).
+        while let Some(all) = 2_i64
+            .checked_pow(steps + 1)
+            .and_then(|power| alike.checked_mul(power - 1))
+            && all < ndistinct
+        {
+            steps += 1;
+        }
+        let before = alike * (2_i64.pow(steps) - 1);
+        let step = alike * 2_i64.pow(steps);
+        // Profiles refuse what does not fit.
+        let whole = i64::from(steps).saturating_mul(step);
+        Self {
+            alike,
+            step,
+            steps,
+            total: whole.saturating_add(ndistinct - before).max(1),
+        }
+    }
+
+    /// The element that a hash draws.
+    fn number(&self, hash: i64) -> i64 {
+        let draw = hash.rem_euclid(self.total);
+        let step = u32::try_from((draw / self.step).min(self.steps.into())).expect("few steps");
+        let within = draw - i64::from(step) * self.step;
+        self.alike * (2_i64.pow(step) - 1) + (within >> (self.steps - step))
+    }
+}
+
 /// How values of several elements are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Elements {
@@ -65,6 +116,7 @@ pub struct Elements {
     pub(crate) count: (u32, u32),
     /// Different elements, at least 1.
     pub(crate) ndistinct: i64,
+    pub(crate) shares: Shares,
     /// Digits of a string.
     pub(crate) digits: u32,
 }
@@ -73,12 +125,21 @@ impl Elements {
     /// Of a type by its name; `None` for types that have no elements here.
     #[must_use]
     pub fn of(typname: &str, count: (u32, u32), ndistinct: i64, digits: u32) -> Option<Self> {
+        let ndistinct = ndistinct.max(1);
         ElementKind::of(typname).map(|kind| Self {
             kind,
             count,
-            ndistinct: ndistinct.max(1),
+            ndistinct,
+            shares: Shares::new(ndistinct, ndistinct),
             digits,
         })
+    }
+
+    /// The same with the first so many of them alike, and the others less frequent.
+    #[must_use]
+    pub fn with_alike(mut self, alike: i64) -> Self {
+        self.shares = Shares::new(self.ndistinct, alike);
+        self
     }
 
     /// Alignment, and no fixed length.
@@ -93,7 +154,7 @@ impl Elements {
     pub(crate) fn value(&self, number: i64, hash: i64) -> Vec<u8> {
         let (min, max) = self.count;
         let count = i64::from(min) + hash.rem_euclid(i64::from(max - min) + 1);
-        let numbers = (1..=count).map(|j| hashint8extended(number, j).rem_euclid(self.ndistinct));
+        let numbers = (1..=count).map(|j| self.shares.number(hashint8extended(number, j)));
         self.stored(numbers.collect())
     }
 
@@ -237,5 +298,29 @@ mod tests {
             assert_eq!(changed.len(), stored.len(), "{typname}");
         }
         assert!(Elements::of("json", (1, 1), 1, 1).is_none());
+    }
+
+    /// Each element is drawn as often as its step says, and none above the last.
+    #[test]
+    fn commoner_elements_are_drawn_more() {
+        // Steps of 3, 6 and 12 elements, and 2 of the next 24.
+        let shares = Shares::new(23, 3);
+        let mut counts = [0; 23];
+        for draw in 0..shares.total {
+            counts[usize::try_from(shares.number(draw)).unwrap()] += 1;
+        }
+        let expected: Vec<i32> = [(3, 8), (6, 4), (12, 2), (2, 1)]
+            .into_iter()
+            .flat_map(|(count, often)| std::iter::repeat_n(often, count))
+            .collect();
+        assert_eq!(counts.to_vec(), expected);
+        assert_eq!(shares.number(-1), 22);
+        let even = Shares::new(7, 7);
+        assert_eq!((even.total, even.number(-1), even.number(15)), (7, 6, 1));
+        // As large as profiles have them.
+        let large = Shares::new(2_i64.pow(50), 1);
+        assert!(large.number(i64::MAX) < 2_i64.pow(50) && large.number(i64::MIN) >= 0);
+        let even = Shares::new(2_i64.pow(62), 2_i64.pow(62));
+        assert_eq!(even.number(i64::MAX), i64::MAX % 2_i64.pow(62));
     }
 }
