@@ -198,12 +198,12 @@ def test_the_twin_takes_the_estimates_place_but_prices_no_other_method() -> None
     """What it plays as a B-tree has no WAL of its own."""
     table = table_of([made.a_class(["state"], 1000)], [made.PKEY, made.STATE])
     (finding,) = found_in(table)
-    found = predicted(finding, table, _point(0.0, 400), _point(0.97, 100), 100.0)
+    found = predicted(finding, _point(0.0, 400), _point(0.97, 100), 100.0, is_priced=True)
     assert (found.evidence, found.hot_frac_then) == ("predicted", 0.97)
     assert mid(found.wal_bytes_saved_per_day) == pytest.approx(300 * 100 * 86_400)
     gin = made.index("jobs_note", ["note"], method="gin")
     table = table_of([made.a_class(["state"], 1000)], [made.PKEY, made.STATE, gin])
     (finding,) = found_in(table)
-    found = predicted(finding, table, _point(0.0, 400), _point(0.97, 100), 100.0)
+    found = predicted(finding, _point(0.0, 400), _point(0.97, 100), 100.0, is_priced=False)
     assert found.hot_frac_then == 0.97
     assert found.wal_bytes_saved_per_day == finding.wal_bytes_saved_per_day

@@ -32,7 +32,7 @@ from pgheadroom.outcome import Value
 from pgheadroom.predict.spread import spread
 from pgheadroom.profile import Profile
 from pgheadroom.profile.tables import TableProfile
-from pgheadroom.profile.unpriced import as_they_are, left_out
+from pgheadroom.profile.unpriced import as_they_are, left_out, played_gins
 from pgheadroom.types import PgVersion
 
 _SEEDS = 2
@@ -99,14 +99,33 @@ def calibrate(
     Raises:
         TwinError: The twin cannot play the table.
     """
+
+    def fitted(whole: TableProfile) -> Fitted | None:
+        return _calibrated(profile, table, whole, observed, version, runner, sample_pages)
+
+    found = fitted(as_they_are(table))
+    if found is None or found.guard.is_wal_shown or not played_gins(table):
+        return found
+    # With a GIN as its keys were counted the WAL is not what was measured: its own is the rest.
+    return fitted(as_they_are(table, gins=False))
+
+
+def _calibrated(
+    profile: Profile,
+    table: TableProfile,
+    whole: TableProfile,
+    observed: Observed,
+    version: str,
+    runner: Runner,
+    sample_pages: int,
+) -> Fitted | None:
+    """The nearest scenario, with the table's indexes as `whole` has them."""
     assert table.observed is not None, "an observed profile"
     knobs, fitted = changed_columns(profile, table, observed)
     # A table whose rows come and go is as old as its rows, not as its counters.
     deletes = any(operation.kind == "delete" for operation in writes(profile, table.name))
     is_renewed = deletes and follows_rows(writes(profile, table.name))
     lived = None if is_renewed else _lived(table)
-
-    whole = as_they_are(table)
 
     def trial(knobs: Knobs) -> KnobTrial | None:
         scenario = make_scenario(profile, whole, knobs, sample_pages=sample_pages)

@@ -23,7 +23,7 @@ from pgheadroom.profile import Profile
 from pgheadroom.profile.observed import UpdateClass
 from pgheadroom.profile.observed_server import ObservedServer
 from pgheadroom.profile.tables import TableProfile
-from pgheadroom.profile.unpriced import said_unpriced, unpriced_of
+from pgheadroom.profile.unpriced import played_gins, said_unpriced, unpriced_of
 from pgheadroom.types import Interval
 from pgheadroom.units import PAGE_BYTES, show_bytes
 
@@ -197,11 +197,13 @@ def _updates_of(table: TableProfile) -> tuple[UpdateClass, ...]:
 
 def _index_bytes(table: TableProfile) -> float | None:
     """
-    Of the table's B-trees as the server has them.
+    Of the table's B-trees and played GINs as the server has them.
 
     None where something else stands for one of them: other methods, and expressions and predicates
     whose entries are others than those of the columns that stand for them.
     """
+    gins = {index.name for index in played_gins(table)}
+    gins |= {name.rpartition(".")[2] for name in gins}
     listed = [
         found
         for found in (() if table.observed is None else table.observed.indexes)
@@ -209,8 +211,9 @@ def _index_bytes(table: TableProfile) -> float | None:
     ]
     played = [index for index in table.indexes if index.method != _BRIN]
     if len(listed) != len(played) or any(
-        found.method != "btree"
-        or "expressions" in found
+        found.method not in ("btree", "gin")
+        or (found.method == "gin" and found.name not in gins)
+        or ("expressions" in found and found.method != "gin")
         or "predicate" in found
         or found.main_bytes is None
         for found in listed

@@ -32,7 +32,7 @@ from pgheadroom.advise.updates import Updates, assigned_columns
 from pgheadroom.outcome import Value, ends, mid, scaled
 from pgheadroom.profile import TableProfile
 from pgheadroom.profile.observed_server import ObservedServer
-from pgheadroom.profile.unpriced import PRICED, unpriced_of
+from pgheadroom.profile.unpriced import PRICED, played_gins, unpriced_of
 
 FRAC_MIN = 0.05
 """Of the updates, for an index to be a finding; arbitrary."""
@@ -92,26 +92,25 @@ def ranked(findings: Iterable[IndexFinding]) -> tuple[IndexFinding, ...]:
 
 
 def predicted(
-    finding: IndexFinding, table: TableProfile, now: Point, then: Point, updates_per_s: float
+    finding: IndexFinding, now: Point, then: Point, updates_per_s: float, *, is_priced: bool
 ) -> IndexFinding:
     """
     The finding with the twin's figures, where these are what the table does.
 
-    WAL stays as estimated where an index of another method than B-tree is among the table's, whose
-    own the twin has not.
+    WAL stays as estimated where an index is among the table's whose own the twin has not.
 
     Args:
         finding: By rule.
-        table: As observed.
         now: The table as it is, by the twin.
         then: The same without the index.
         updates_per_s: Of the table.
+        is_priced: Whether the twin has the WAL of all of its indexes.
     """
     per_day = updates_per_s * DAY_S
     made = replace(
         finding, hot_frac_now=now.hot_frac, hot_frac_then=then.hot_frac, evidence="predicted"
     )
-    if not _is_priced(table):
+    if not is_priced:
         return made
     before, after = now.wal_bytes_per_update, then.wal_bytes_per_update
     if before is None or after is None:  # the guard shows none
@@ -122,10 +121,6 @@ def predicted(
     return replace(
         made, wal_bytes_saved_per_day=within(low * per_day, saved * per_day, high * per_day)
     )
-
-
-def _is_priced(table: TableProfile) -> bool:
-    return not unpriced_of(table)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +213,7 @@ def _saved(
         low += part.frac * room * one[0]
         mid_ += part.frac * (room + 1) / 2 * one[1]
         high += part.frac * one[2]
-    if stays and reads.method not in PRICED:
+    if stays and reads.method not in PRICED:  # what an entry of a GIN writes only the twin has
         if not freed_frac:
             return None
         stays = 0.0  # its entries come on top, by nobody knows how much
@@ -244,7 +239,9 @@ def _saved_each(case: _Case, part: Part) -> tuple[float, float, float] | None:
     hot = heap.mid + prune_bytes().mid
     measured = _measured_each(case, part, hot)
     if measured is None:
-        return (entries.low, entries.mid, entries.high) if _is_priced(case.table) else None
+        # What an entry of a GIN writes has no formula.
+        known = not (unpriced_of(case.table) or played_gins(case.table))
+        return (entries.low, entries.mid, entries.high) if known else None
     indexes = max(len(case.shape.indexes), 1)
     beyond = max(measured - hot - entries.mid, 0.0)
     likely = min(entries.mid + beyond * indexes / (indexes + 1), max(measured - hot, 0.0))

@@ -34,6 +34,7 @@ from pgheadroom.advise.updates import updates_per_s
 from pgheadroom.advise.width import width_of
 from pgheadroom.profile import Profile
 from pgheadroom.profile.tables import TableProfile
+from pgheadroom.profile.unpriced import unpriced_of
 from pgheadroom.types import PgVersion
 
 _INDEXES_MAX = 3  # of a table, that are played
@@ -225,6 +226,8 @@ class Playing:
     def _weigh_indexes(self, scenario: Scenario, play: Play) -> None:
         """Each index that ends HOT: the table without it, before its curve."""
         made = list(self.findings)
+        out = self.fitted.guard.left_out if self.fitted is not None else ()
+        is_priced = not (out or unpriced_of(self._table))
         for n, finding in enumerate(made[:_INDEXES_MAX]):
             without = without_index(scenario, finding.name)
             reads = reads_of(self._table, finding.name)
@@ -233,8 +236,14 @@ class Playing:
             (now,) = play(scenario, (self._table.fillfactor,))
             (then,) = play(without, (self._table.fillfactor,))
             made[n] = predicted(
-                finding, self._table, now.point, then.point, updates_per_s(self._table)
+                finding,
+                now.point,
+                then.point,
+                updates_per_s(self._table),
+                is_priced=is_priced,
             )
+            if f"{finding.name} ({reads.method})" in out:
+                reads = replace(reads, is_priced=False)
             remark = index_remark(
                 blamed_of(finding, self._causes),
                 reads,

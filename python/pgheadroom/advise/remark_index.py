@@ -13,7 +13,7 @@ from pgheadroom.advise.foreseen import Point
 from pgheadroom.advise.table_advice import Gain, Remark
 from pgheadroom.outcome import middle
 from pgheadroom.profile import TableProfile
-from pgheadroom.profile.unpriced import PRICED
+from pgheadroom.profile.unpriced import unpriced_of
 from pgheadroom.units import show_bytes, show_shares
 
 _GAIN_MIN = 0.01  # of the HOT share; less is nothing to act on; arbitrary
@@ -33,6 +33,7 @@ class Reads:
         enforces: Why it cannot go: `primary key`, `unique`, `exclusion constraint`, `replica
             identity`; None for an index that is there for reading only.
         method: Its access method.
+        is_priced: Whether the twin has its pages and its WAL.
         columns: Key columns, `(expression)` among them.
         include: Columns that it only carries.
         has_predicate: Whether it is partial.
@@ -46,6 +47,7 @@ class Reads:
     fetches: int | None
     enforces: str | None
     method: str
+    is_priced: bool
     columns: tuple[str, ...]
     include: tuple[str, ...]
     has_predicate: bool
@@ -80,6 +82,7 @@ def reads_of(table: TableProfile, name: str) -> Reads | None:
         fetches=None if counters is None else counters.idx_tup_fetch,
         enforces=enforces,
         method=found.method,
+        is_priced=f"{name} ({found.method})" not in unpriced_of(table),
         columns=columns,
         include=include,
         has_predicate=found.predicate is not None,
@@ -131,8 +134,7 @@ def index_remark(
     )
     wal = (middle(now.wal_bytes_per_update), middle(then.wal_bytes_per_update))
     sizes = (middle(now.index_bytes), middle(then.index_bytes))
-    # Of another method's index the twin has no pages and no WAL.
-    is_priced = reads.method in PRICED
+    is_priced = reads.is_priced
     saved = None if finding is None else middle(finding.wal_bytes_saved_per_day)
     if not is_priced and saved is not None:
         text += (

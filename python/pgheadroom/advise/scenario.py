@@ -20,8 +20,10 @@ from pgheadroom.advise.row import rows_per_page
 from pgheadroom.advise.surroundings import SNAPSHOTS_MAX, server_of, snapshots_of
 from pgheadroom.advise.younger import of_each, younger
 from pgheadroom.profile import Operation, Profile, Run, ServerSettings, Snapshot
-from pgheadroom.profile.tables import TableProfile
+from pgheadroom.profile.elements import Elements
+from pgheadroom.profile.tables import ColumnProfile, IndexProfile, TableProfile
 from pgheadroom.profile.workload import Workload
+from pgheadroom.units import parse_setting_bytes
 
 SAMPLE_PAGES = 500
 """Heap pages that are simulated of a table: shares are then good to a few tenths of a point."""
@@ -30,6 +32,8 @@ _AGE_PAGES = 10  # of rows between an insert and its update stay so many; arbitr
 _THRESHOLDS = ("autovacuum_vacuum_threshold", "autovacuum_analyze_threshold")
 _THRESHOLD = 50
 _INSERT_THRESHOLD = 1000
+_PENDING_LIST_KB = 4096  # PostgreSQL's default
+_PENDING_LIST_KB_MIN = 64
 _SNAPSHOTS_LONGER_MAX = 4 * SNAPSHOTS_MAX
 _LONGER_MIN = 1.25  # times as long: less shows nothing
 
@@ -230,16 +234,7 @@ def tiled(scenario: Scenario, duration_s: float) -> tuple[Snapshot, ...]:
 
 
 def _shrunk(table: TableProfile, rows: int, share: float, server: ServerSettings) -> TableProfile:
-    columns = tuple(
-        column
-        if column.values.ndistinct is None
-        # As many rows of one value as in the whole, so that posting lists are as long.
-        else replace(
-            column,
-            values=replace(column.values, ndistinct=max(1, round(column.values.ndistinct * share))),
-        )
-        for column in table.columns
-    )
+    columns = tuple(_shrunk_column(column, share) for column in table.columns)
     options = dict(table.reloptions)
     for name, default in (
         *((name, _THRESHOLD) for name in _THRESHOLDS),
@@ -249,4 +244,50 @@ def _shrunk(table: TableProfile, rows: int, share: float, server: ServerSettings
         whole = float(options.get(name, server.settings.get(name, default)))
         if whole >= 0 and share < 1:
             options[name] = str(round(whole * share))
-    return replace(table, rows=rows, columns=columns, reloptions=options, observed=None)
+    return replace(
+        table,
+        rows=rows,
+        columns=columns,
+        indexes=tuple(_shrunk_gin(index, share, server) for index in table.indexes),
+        reloptions=options,
+        observed=None,
+    )
+
+
+def _shrunk_column(column: ColumnProfile, share: float) -> ColumnProfile:
+    """As many rows of one value as in the whole, so that posting lists are as long."""
+    if column.elements is not None:
+        column = replace(column, elements=_fewer(column.elements, share))
+    if column.values.ndistinct is None:
+        return column
+    ndistinct = max(1, round(column.values.ndistinct * share))
+    return replace(column, values=replace(column.values, ndistinct=ndistinct))
+
+
+def _shrunk_gin(index: IndexProfile, share: float, server: ServerSettings) -> IndexProfile:
+    """
+    A GIN of as much fewer keys, whose pending list is as much shorter.
+
+    So a key has as many rows, and as many of them are added to it at a time.
+    """
+    if index.method != "gin" or share >= 1:
+        return index
+    limit_kb = index.gin_pending_list_limit
+    if limit_kb is None:
+        whole = server.settings.get("gin_pending_list_limit")
+        limit_kb = _PENDING_LIST_KB if whole is None else parse_setting_bytes(whole) // 1024
+    stated = tuple(
+        one if one.elements is None else replace(one, elements=_fewer(one.elements, share))
+        for one in index.stated
+    )
+    return replace(
+        index,
+        stated=stated,
+        gin_pending_list_limit=max(round(limit_kb * share), _PENDING_LIST_KB_MIN),
+    )
+
+
+def _fewer(elements: Elements, share: float) -> Elements:
+    ndistinct = max(1, round(elements.ndistinct * share))
+    alike = None if elements.alike is None else min(elements.alike, ndistinct)
+    return replace(elements, ndistinct=ndistinct, alike=alike)

@@ -27,7 +27,7 @@ from pgheadroom.predict.values import PredictedCell, answer_by
 from pgheadroom.predict.variants import Difference, IndexChange, changed, difference, name_of
 from pgheadroom.profile import Profile
 from pgheadroom.profile.tables import TableProfile
-from pgheadroom.profile.unpriced import PRICED, left_out, said_left_out
+from pgheadroom.profile.unpriced import is_played, left_out, said_left_out
 from pgheadroom.types import Assumed, PgVersion, Taken
 from pgheadroom.units import show_duration
 
@@ -117,7 +117,7 @@ def _varied(profile: Profile, changes: Sequence[IndexChange]) -> Profile:
     operators: a change is checked with B-trees in their places, as `observe` writes them.
     """
     (table,) = profile.tables
-    others = {index.name: index for index in table.indexes if index.method not in PRICED}
+    others = {index.name: index for index in table.indexes if not is_played(index, table)}
     trees = {name: replace(index, method="btree") for name, index in others.items()}
     stands = tuple(trees.get(index.name, index) for index in table.indexes)
     made = changed(replace(profile, tables=(replace(table, indexes=stands),)), changes)

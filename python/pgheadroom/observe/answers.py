@@ -30,6 +30,7 @@ class Answers:
     row_ages: Mapping[int, AnswerRow]
     values_before: Mapping[int, AnswerRow]
     values_after: Mapping[int, AnswerRow]
+    elements: tuple[AnswerRow, ...]
     free_space: Mapping[int, AnswerRow]
     page_headers: Mapping[int, AnswerRow]
 
@@ -66,6 +67,7 @@ def read_answers(recording: Recording, *, major: int, interval_s: float) -> Answ
         row_ages=by_oid("row_ages", "end"),
         values_before=by_oid("row_values", "start"),
         values_after=by_oid("row_values", "end"),
+        elements=tuple(recording.rows("elements", "end")),
         free_space=by_oid("free_space", "end"),
         page_headers=by_oid("page_headers", "end"),
     )

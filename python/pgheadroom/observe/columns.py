@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pgheadroom.observe.elements import VALUES, KeysSeen, element_type, fitted
 from pgheadroom.observe.enums import enum_column
 from pgheadroom.observe.key_entry import key_entry
 from pgheadroom.observe.naming import profile_name
@@ -25,11 +26,13 @@ from pgheadroom.profile.column_types import (
     payload_bytes,
     width_range,
 )
+from pgheadroom.profile.elements import payload_range
 from pgheadroom.profile.observed import ObservedColumn
 from pgheadroom.profile.tables import INTEGER_MAX, ColumnProfile, Values, ValuesKind, Width
 from pgheadroom.sources.recording import AnswerRow
 
 _FIXED = {(1, "c"): "bool", (2, "s"): "int2", (4, "i"): "int4", (8, "d"): "int8"}
+_REST_BYTES_MIN = 8  # fewer are within what is known of a row's length; arbitrary
 _NUMERIC_BYTES = {"constant": 3, "random": 7}  # what a profile's numeric values take
 
 
@@ -118,6 +121,7 @@ def make_column(
     is_key: bool,
     indexed: bool,
     generated: tuple[str, tuple[str, ...]] | None = None,
+    keys: KeysSeen | None = None,
 ) -> ColumnSeen:
     """
     A column of the profile.
@@ -132,13 +136,25 @@ def make_column(
         is_key: The profile finds rows by it.
         indexed: Some index has it.
         generated: `stored` or `virtual`, and the columns that its expression reads.
+        keys: Of its values in a GIN that the profile has as what it is.
     """
     label = profile_name(str(row["name"]), taken)
     rest = key_order = substituted = None
+    of_elements = None if keys is None or is_key else _of_elements(row, label, width, keys, rows)
     if is_key and (own := key_entry(label, row, width, statistics, rows=rows)) is not None:
         made, key_order = own
     elif is_key:
         made, rest, substituted = _integer_key(row, width, label, taken, rows)
+    elif of_elements is not None:
+        frac = round(min(null_frac[0], 1.0), 6)
+        made, rest_width, substituted = of_elements
+        made = replace(made, null_frac=frac)
+        if rest_width is not None:
+            rest_name = profile_name(f"{label}__rest", taken)
+            texts = _values("random", None, rows, "text")
+            rest = ColumnProfile(
+                name=rest_name, type="text", values=texts, width=rest_width, null_frac=frac
+            )
     else:
         made, substituted = _stand_in(row, label, width, statistics, rows, indexed=indexed)
         made = replace(made, null_frac=round(min(null_frac[0], 1.0), 6))
@@ -162,11 +178,38 @@ def make_column(
         stored_bytes_evidence=None if variable is None else variable.evidence,
         substituted=substituted,
         key_order=key_order,
+        elements=None if of_elements is None or keys is None else keys.evidence,
         generated=None if generated is None else generated[0],
         generated_from=None if generated is None else generated[1],
     )
     name = str(row["name"])
     return ColumnSeen(attnum=row["attnum"], name=name, profile=made, observed=observed, rest=rest)
+
+
+def _of_elements(
+    row: AnswerRow, label: str, width: ColumnWidth | None, keys: KeysSeen, rows: int
+) -> tuple[ColumnProfile, Width | None, str | None] | None:
+    """
+    A column of several elements, the width of a text for the bytes that it is longer, what differs.
+
+    None of a type that no type with elements stands for.
+    """
+    canonical = catalog_type(row)
+    base = element_type(canonical, keys)
+    if base is None:
+        return None
+    payload = None if width is None else string_width(width)
+    mean = None if payload is None else (payload.min_bytes + payload.max_bytes) / 2
+    elements = fitted(keys, base, rows=rows, payload_bytes=mean)
+    values = Values(kind="random", ndistinct=VALUES)
+    made = ColumnProfile(name=label, type=base, values=values, elements=elements)
+    substituted = None if base == canonical else f"{base} with as many elements"
+    least, most = payload_range(elements, base)
+    left = 0 if mean is None else round(mean - (least + most) / 2) - 1
+    if left < _REST_BYTES_MIN:
+        return made, None, substituted
+    said = f"{base} with as many elements, and a text of {left} bytes"
+    return made, Width(min_bytes=left, max_bytes=left), said
 
 
 def distinct_values(statistics: AnswerRow | None, rows: int) -> int | None:

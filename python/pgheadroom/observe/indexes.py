@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from pgheadroom import quoting
 from pgheadroom.observe.columns import ColumnSeen
 from pgheadroom.observe.enums import without_types
+from pgheadroom.observe.gins import Gins, gin_profile
+from pgheadroom.observe.index_row import IndexRow
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.profile.column_types import PATTERN_OPS, has_operators
 from pgheadroom.profile.observed import ObservedIndex
@@ -28,52 +30,6 @@ T = TypeVar("T")
 _INTEGERS = {"smallint": "int2", "integer": "int4", "bigint": "int8"}
 _FAR_MORE = 10  # times as many different values as the column that is the key else; arbitrary
 _DEDUPLICATE = {"on": True, "true": True, "off": False, "false": False}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexRow:
-    """An index as the catalogs have it; `depends` are the columns whose change it notices."""
-
-    row: AnswerRow
-    definition: AnswerRow | None
-    keys: tuple[int, ...]
-    included: tuple[int, ...]
-    depends: tuple[int, ...]
-
-    @property
-    def is_plain(self) -> bool:
-        """Over columns alone, all rows."""
-        return not self.row["has_expressions"] and not self.row["has_predicate"]
-
-    def blocks_hot(self, major: int) -> bool:
-        """Whether a change of one of its columns ends HOT."""
-        return bool(self.row["is_live"]) and not (self.row["is_summarizing"] and major >= 16)
-
-
-def read_index(row: AnswerRow, definition: AnswerRow | None, attnums: Sequence[int]) -> IndexRow:
-    """
-    Put an index together.
-
-    Args:
-        row: Of the query `indexes`.
-        definition: Of `index_definitions`, for one with expressions or a predicate.
-        attnums: All columns of the table, which an expression over the whole row stands for.
-    """
-    count = int(row["key_count"])
-    listed = [int(number) for number in row["attnums"]]
-    named = {int(number) for number in row["depends_on"] or ()}
-    # An index without a plain column depends on its whole table in any case (index_create,
-    # src/backend/catalog/index.c); else the whole row stands in its expressions.
-    if 0 in named and (any(number > 0 for number in listed) or named == {0}):
-        named = set(attnums)
-    depends = {number for number in (*listed, *named) if number > 0}
-    return IndexRow(
-        row=row,
-        definition=definition,
-        keys=tuple(listed[:count]),
-        included=tuple(listed[count:]),
-        depends=tuple(sorted(depends)),
-    )
 
 
 def choose_key(
@@ -159,6 +115,7 @@ def profile_index(
     is_empty: bool,
     taken: set[str],
     label: str,
+    gins: Gins,
 ) -> tuple[IndexProfile | None, str | None]:
     """
     What stands for an index in the profile, and what is different about it.
@@ -170,23 +127,30 @@ def profile_index(
         is_empty: It has no page but the first, so it never had an entry.
         taken: Names of tables and indexes that the profile has already.
         label: Its name, with the schema where that is not public.
+        gins: Which GINs of the table the profile has as what they are.
     """
     method = str(index.row["method"])
     why = None
     if index.row["is_unique"] and not is_key:
         why = "not unique in the profile, where only the key is"
     substituted = any(_is_another(columns[n]) for n in index.depends if n in columns)
-    if not _is_played(index, columns, substituted=substituted):
+    gin = _gin(index, columns, gins, substituted=substituted)
+    if gin is None and not _is_played(index, columns, substituted=substituted):
         why = f"{method} stands as btree: which updates it ends HOT for is right, its pages are not"
         method = ""
-    made, differs = _listed(index, columns, method, is_key=is_key, substituted=substituted)
+    if gin is not None:
+        made, differs = gin, None
+    else:
+        made, differs = _listed(index, columns, method, is_key=is_key, substituted=substituted)
     if not made.columns and not made.expressions:
         return None, "it has no column that a profile can have"
     types = {entry.name: entry.type for c in columns.values() for entry in c.entries}
     if method == "brin" and not all(has_operators(types[n], "brin") for n in made.columns):
         return None, "BRIN is not played over a type of its columns"
     made = replace(made, name=profile_name(label, taken))
-    if method == "brin":
+    if gin is not None:
+        pass
+    elif method == "brin":
         made = replace(made, method="brin")
     elif method == "hash":
         made = _with_options(replace(made, method="hash"), index.row)
@@ -198,6 +162,24 @@ def profile_index(
         where, differs_too = _where(index, columns, substituted=substituted, is_empty=is_empty)
         made, differs = replace(made, where=where), differs_too or differs
     return made, differs or why
+
+
+def _gin(
+    index: IndexRow, columns: Mapping[int, ColumnSeen], gins: Gins, *, substituted: bool
+) -> IndexProfile | None:
+    """A GIN as what it is; None of another method, and where not all of it is known."""
+    if int(index.row["oid"]) not in gins.played:
+        return None
+    listed = (index.definition or {}).get("key_texts") or ()
+    texts = {}
+    for place, number in enumerate(index.keys, 1):
+        if number == 0 and not substituted and place <= len(listed):
+            bare = without_types(str(listed[place - 1]), _enums(columns))
+            if bare is not None:
+                texts[place] = bare
+    labels = {number: column.label for number, column in columns.items()}
+    entries = [entry for column in columns.values() for entry in column.entries]
+    return gin_profile(index, labels, gins, texts, entries)
 
 
 def _is_played(index: IndexRow, columns: Mapping[int, ColumnSeen], *, substituted: bool) -> bool:

@@ -259,7 +259,7 @@ def _sets(
             assumed.append("an assigned key keeps its value")
         sets = tuple(
             Change(
-                column=table.columns[number].label,
+                column=label,
                 changed_frac=0.0
                 if number in kept
                 else by_counters
@@ -267,6 +267,7 @@ def _sets(
                 else 1.0,
             )
             for number in numbers
+            for label in table.columns[number].labels
         )
         if sets and rows >= 0.5:
             each_rows = round(each or 1)

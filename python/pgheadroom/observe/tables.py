@@ -18,13 +18,11 @@ from pgheadroom.observe.columns import (
     sampled_widths,
 )
 from pgheadroom.observe.counters import COUNTERS, STATES, differences, rates
-from pgheadroom.observe.indexes import (
-    IndexRow,
-    choose_key,
-    observed_index,
-    profile_index,
-    read_index,
-)
+from pgheadroom.observe.elements import read_keys
+from pgheadroom.observe.gins import SAID as KEYS_SAID
+from pgheadroom.observe.gins import Gins, find_gins, stated_keys
+from pgheadroom.observe.index_row import IndexRow, read_index
+from pgheadroom.observe.indexes import choose_key, observed_index, profile_index
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.observe.pages import seen_pages
 from pgheadroom.observe.stated import SAID, stated_of
@@ -152,11 +150,13 @@ def make_table(row: AnswerRow, answers: Answers, *, label: str, taken: set[str])
     known = {number: distinct_values(found, rows) for number, found in statistics.items()}
     distinct = {number: float(found) for number, found in known.items() if found is not None}
     key = choose_key(indexes, live, rows, distinct)
-    columns = _columns(row, live, answers, sample, indexes, key, rows=rows, pages=pages)
+    counted = read_keys(found for found in answers.elements if int(found["oid"]) == oid)
+    gins = find_gins(indexes, live, counted)
+    columns = _columns(row, live, answers, sample, indexes, key, gins, rows=rows, pages=pages)
     entries = [entry for column in columns.values() for entry in column.entries]
     entries += [_dropped(c) for c in listed if c["is_dropped"]]
-    made_indexes, differing = _indexes(row, indexes, columns, key, taken, answers)
-    made_indexes = _stated(made_indexes, differing, indexes, entries, answers, rows=rows)
+    made_indexes, differing = _indexes(row, indexes, columns, key, gins, taken, answers)
+    made_indexes = _stated(made_indexes, differing, indexes, entries, answers, gins, rows=rows)
     profile = TableProfile(
         name=label,
         rows=rows,
@@ -266,6 +266,7 @@ def _columns(
     sample: AnswerRow | None,
     indexes: Sequence[IndexRow],
     key: tuple[IndexRow, int] | None,
+    gins: Gins,
     *,
     rows: int,
     pages: int,
@@ -306,6 +307,7 @@ def _columns(
             is_key=key is not None and key[1] == number,
             indexed=number in indexed,
             generated=_generated(column, live),
+            keys=gins.columns.get(number),
         )
     return made
 
@@ -326,6 +328,7 @@ def _indexes(
     indexes: Sequence[IndexRow],
     columns: Mapping[int, ColumnSeen],
     key: tuple[IndexRow, int] | None,
+    gins: Gins,
     taken: set[str],
     answers: Answers,
 ) -> tuple[list[IndexProfile], dict[str, str]]:
@@ -346,6 +349,7 @@ def _indexes(
             is_empty=size is not None and int(size["main_bytes"]) == PAGE_BYTES,
             taken=taken,
             label=label,
+            gins=gins,
         )
         if found is not None:
             made.append(found)
@@ -360,6 +364,7 @@ def _stated(
     indexes: Sequence[IndexRow],
     entries: Sequence[ColumnProfile],
     answers: Answers,
+    gins: Gins,
     *,
     rows: int,
 ) -> list[IndexProfile]:
@@ -374,7 +379,13 @@ def _stated(
             stated = stated_of(
                 index.row, index.definition, one, entries, answers.statistics, rows=rows
             )
-        if index is not None and stated:
+        if index is not None and one.method == "gin":
+            keys = stated_keys(index, one, gins, rows=rows)
+            stated = (*(value for value in stated if value.true_frac is not None), *keys)
+            if keys:
+                texts = ", ".join(repr(value.expression) for value in keys)
+                differing.setdefault(str(index.row["name"]), KEYS_SAID.format(texts=texts))
+        elif index is not None and stated:
             texts = ", ".join(repr(value.expression) for value in stated)
             differing.setdefault(str(index.row["name"]), SAID.format(texts=texts))
         found.append(replace(one, stated=stated))

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom.errors import SourceError
-from pgheadroom.observe.indexes import observed_index, read_index
+from pgheadroom.observe.index_row import read_index
+from pgheadroom.observe.indexes import observed_index
 from pgheadroom.plan.values import ColumnMark, IndexMark, TableMark, Target
 from pgheadroom.profile import Profile
 from pgheadroom.profile.observed import ObservedIndex

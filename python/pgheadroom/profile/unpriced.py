@@ -1,10 +1,11 @@
 """
 Indexes whose cost nobody prices: GiST, SP-GiST, GIN of unknown keys; one wording for all.
 
-In an observed profile they stand as B-trees over the same columns. Which updates they end HOT for
-is right so; their WAL and their sizes are another method's. In a profile that somebody wrote, and
-where an advice plays an observed table, they stand as what they are, end HOT as they do, and their
-pages and WAL are in no figure of the twin.
+In an observed profile they stand as B-trees over the same columns, GINs too where nobody has
+counted their keys. Which updates they end HOT for is right so; their WAL and their sizes are
+another method's. In a profile that somebody wrote, and where an advice plays an observed table,
+they stand as what they are, end HOT as they do, and their pages and WAL are in no figure of the
+twin.
 """
 
 from __future__ import annotations
@@ -48,35 +49,49 @@ def unpriced_of(table: TableProfile) -> tuple[str, ...]:
     """
     An observed table's indexes of other methods, each as `name (method)`.
 
-    So are hash indexes that stand as B-trees, as in profiles of before they were priced.
+    So are hash indexes and GINs that stand as B-trees: of a GIN whose keys nobody has counted, and
+    in profiles of before they were priced.
     """
     listed = () if table.observed is None else table.observed.indexes
-    played = [index.name for index in table.indexes if index.method == "hash"]
-    hashed = {*played, *(name.rpartition(".")[2] for name in played)}
+    found = [i for i in table.indexes if i.method in ("hash", "gin") and is_played(i, table)]
+    played = {(i.method, name) for i in found for name in (i.name, i.name.rpartition(".")[2])}
 
     def is_other(method: str, name: str) -> bool:
-        return method not in PRICED or (method == "hash" and name not in hashed)
+        if method in ("hash", "gin"):
+            return (method, name) not in played
+        return method not in PRICED
 
     return tuple(
         f"{found.name} ({found.method})" for found in listed if is_other(found.method, found.name)
     )
 
 
-def as_they_are(table: TableProfile) -> TableProfile:
-    """An observed table whose indexes of other methods no longer stand as B-trees."""
+def as_they_are(table: TableProfile, *, gins: bool = True) -> TableProfile:
+    """
+    An observed table whose indexes of other methods no longer stand as B-trees.
+
+    Args:
+        table: With `observed`.
+        gins: Play those whose keys are known; else none of them has pages.
+    """
     listed = () if table.observed is None else table.observed.indexes
     methods = {found.name: found.method for found in listed}
     made: list[IndexProfile] = []
     for index in table.indexes:
         name = index.name if index.name in methods else index.name.rpartition(".")[2]
         method: Any = methods.get(name, PRICED[0])
-        if method in PRICED or index.is_key:
+        if method in PRICED or index.is_key or (gins and index in played_gins(table)):
             made.append(index)
             continue
         # How many keys its rows have was not observed.
         opclass = (_UNKNOWN_KEYS,) if method == "gin" else ()
         made.append(replace(index, method=method, opclass=opclass))
     return replace(table, indexes=tuple(made))
+
+
+def played_gins(table: TableProfile) -> tuple[IndexProfile, ...]:
+    """GINs of a table that the twin plays."""
+    return tuple(i for i in table.indexes if i.method == "gin" and is_played(i, table))
 
 
 def left_out(table: TableProfile) -> tuple[str, ...]:

@@ -68,12 +68,19 @@ COUNTERS = (
 TICK = ("instant", "horizon", "activity")
 END = (*COUNTERS, "tables", "activity", "statement_texts")
 VALUES = ("value_statements",)
-SAMPLES = ("sample_statements", "age_statements", "free_space_statements", "page_statements")
+SAMPLES = (
+    "sample_statements",
+    "age_statements",
+    "element_statements",
+    "free_space_statements",
+    "page_statements",
+)
 """Queries that write statements, one a table; those of values before the interval and after it."""
 _KINDS = {
     "value_statements": "row_values",
     "sample_statements": "sample",
     "age_statements": "row_ages",
+    "element_statements": "elements",
     "free_space_statements": "free_space",
     "page_statements": "page_headers",
 }
@@ -397,7 +404,7 @@ class _Watch:
                 )
                 self._ask(kind, moment, statement)
                 if (
-                    kind not in ("sample", "row_ages", "row_values")
+                    kind not in ("sample", "row_ages", "row_values", "elements")
                     and self._lines[-1].failed is not None
                 ):
                     break  # a right or a module is missing, and so for each table
