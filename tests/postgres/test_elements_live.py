@@ -16,9 +16,13 @@ ROWS = 2000
 FEW = {"min": 3, "max": 5, "ndistinct": 4}
 """Words of a tsvector are often drawn twice."""
 MANY = {"min": 2, "max": 9, "ndistinct": 5000}
+COMMON = MANY | {"alike": 2}
+"""The first two stand in most values."""
 STRINGS = [name for name in TYPES if not name.startswith("int")]
 OF_TYPES = [
     *((name, given) for name in TYPES for given in (FEW, MANY)),
+    ("tsvector", COMMON),
+    ("int4[]", COMMON),
     *((name, MANY | {"width": width}) for name in STRINGS for width in (5, 6, 7)),
 ]
 

@@ -55,6 +55,13 @@ def _profile(of: str, elements: Any, **column: Any) -> Profile:
         ("int2[]", FEW | {"ndistinct": 32769}, "ndistinct: found 32769, expected at most 32768"),
         ("int4[]", FEW | {"ndistinct": 2**31 + 1}, "expected at most 2147483648, as int4"),
         ("text[]", {"min": 1, "max": 2}, "elements.ndistinct: missing"),
+        ("text[]", FEW | {"alike": 0}, "elements.alike: found 0"),
+        ("text[]", FEW | {"alike": 51}, "alike: found 51, expected at most 50, as many as there"),
+        (
+            "text[]",
+            FEW | {"ndistinct": 2**51, "alike": 1},
+            "expected at most 1125899906842624, for",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused(of: str, elements: Any, said: str) -> None:

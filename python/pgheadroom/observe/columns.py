@@ -26,7 +26,7 @@ from pgheadroom.profile.column_types import (
     payload_bytes,
     width_range,
 )
-from pgheadroom.profile.elements import payload_range
+from pgheadroom.profile.elements import mean_payload
 from pgheadroom.profile.observed import ObservedColumn
 from pgheadroom.profile.tables import INTEGER_MAX, ColumnProfile, Values, ValuesKind, Width
 from pgheadroom.sources.recording import AnswerRow
@@ -204,8 +204,7 @@ def _of_elements(
     values = Values(kind="random", ndistinct=VALUES)
     made = ColumnProfile(name=label, type=base, values=values, elements=elements)
     substituted = None if base == canonical else f"{base} with as many elements"
-    least, most = payload_range(elements, base)
-    left = 0 if mean is None else round(mean - (least + most) / 2) - 1
+    left = 0 if mean is None else round(mean - mean_payload(elements, base)) - 1
     if left < _REST_BYTES_MIN:
         return made, None, substituted
     said = f"{base} with as many elements, and a text of {left} bytes"

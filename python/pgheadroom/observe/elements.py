@@ -26,6 +26,7 @@ from pgheadroom.profile.elements import (
     WIDTH_MAX,
     Elements,
     Steps,
+    at_least_once,
     steps_of,
 )
 from pgheadroom.sources.recording import AnswerRow
@@ -110,7 +111,7 @@ def element_type(canonical: str | None, seen: KeysSeen) -> str | None:
         return _TYPES.get(seen.opclass, "jsonb")
     if canonical in _ARRAYS:
         return canonical
-    return _FIXED.get(seen.typlen, "text[]" if abs(seen.typlen) != 1 or seen.typlen < 0 else None)
+    return _FIXED.get(seen.typlen, "text[]" if seen.typlen != 1 else None)
 
 
 def fitted(seen: KeysSeen, base: str, *, rows: int, payload_bytes: float | None) -> Elements:
@@ -232,24 +233,17 @@ def _steps(ndistinct: float, alike: float) -> Steps:
 def _expected(steps: Steps, draws: float, rows: int) -> _Expected:
     """Keys of a value, different ones of all rows, and how many two values share."""
     mean = distinct = squared = 0.0
-    for number in range(steps.count + 1):
-        each = 2 ** (steps.count - number) / steps.draws
-        last = number == steps.count
-        size = steps.draws - steps.count * steps.each if last else steps.alike * 2**number
-        share = _at_least_once(each, draws)
+    for size, each in steps.shares():
+        share = at_least_once(each, draws)
         mean += size * share
-        distinct += size * _at_least_once(share, rows)
+        distinct += size * at_least_once(share, rows)
         squared += size * share * share
     return _Expected(mean=mean, distinct=distinct, squared_shares=squared)
 
 
-def _at_least_once(chance: float, times: float) -> float:
-    return 1.0 if chance >= 1 else -math.expm1(times * math.log1p(-chance))
-
-
 def _draws(steps: Steps, mean: float) -> float:
     """Draws that give so many different elements."""
-    return _where(lambda draws: _expected(steps, draws, 1).mean, mean, low=mean, high=mean * 16)
+    return _where(steps.different, mean, low=mean, high=mean * 16)
 
 
 def _where(
