@@ -195,6 +195,26 @@ def _methods(profile: Profile) -> dict[str, str]:
     return {index.name: index.method for index in profile.table("t").indexes}
 
 
+def test_a_table_that_has_lived_has_pages_and_elements(newest: ServerPrograms) -> None:
+    """Rows per page follow from the mean value, whose bytes are those of its elements."""
+    with Host(newest) as host:
+        cluster = host.cluster("main")
+        cluster.start({"autovacuum": "off"})
+        _load(
+            cluster,
+            "CREATE TABLE t (id int4 PRIMARY KEY, v tsvector); "
+            "INSERT INTO t SELECT id, to_tsvector('simple', words::text) FROM words ORDER BY id; "
+            "CREATE INDEX t_v ON t USING gin (v); DELETE FROM t WHERE id % 3 = 0",
+        )
+        table = observed.profile_of(observed.watched(cluster)).table("t")
+    assert len(table.pages) > 1
+    (rest,) = (c for c in table.columns if c.name == "v__rest")
+    # Of each word its place: two bytes of a number, and two for it.
+    assert rest.width is not None
+    assert rest.width.min_bytes == pytest.approx(4 * 7, abs=12)
+    assert table.rows == ROWS * 2 // 3
+
+
 def test_what_cannot_be_counted_stands_as_before(newest: ServerPrograms) -> None:
     """
     No user's function runs, a B-tree over the column keeps it whole, and rights are kept.

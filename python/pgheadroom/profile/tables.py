@@ -109,10 +109,10 @@ class ColumnProfile:
     @property
     def mean_width_bytes(self) -> float | None:
         """Of its mean value; None of a type that has no width."""
-        if self.width is None:
-            return None
         if self.elements is not None:
             return mean_payload(self.elements, self.base_type)
+        if self.width is None:
+            return None
         return (self.width.min_bytes + self.width.max_bytes) / 2
 
 
