@@ -10,6 +10,7 @@ from pgheadroom.forms import FieldError
 from pgheadroom.predict import make_cells, predict
 from pgheadroom.predict.sampling import heap_pages, sample_of
 from pgheadroom.profile import Profile, parse_profile, to_json
+from pgheadroom.types import Interval
 
 TABLE: dict[str, Any] = {
     "name": "t",
@@ -96,6 +97,24 @@ def test_a_sample_is_of_the_pages_that_are_there() -> None:
         span, value = cell.predicted.value(key), truth.predicted.value(key)
         assert span.low <= value <= span.high, key
     assert sample_of(profile, 100).profile.tables[0].pages == profile.tables[0].pages
+
+
+@pytest.mark.parametrize(
+    "kinds", [((0.2, 60), (0.3, 5), (0.5, 20)), ((0.2, 60), (0.3, 0), (0.5, 60))]
+)
+def test_kinds_of_a_sample_are_drawn_as_those_of_the_whole(
+    kinds: tuple[tuple[float, int], ...],
+) -> None:
+    """All samples have the same blocks, which have a few rows more or fewer than the mean ones."""
+    pages = [{"pages_frac": frac, "rows": rows} for frac, rows in kinds]
+    profile = _profile(60_000, pages=pages, rows=60_000)
+    (whole,) = predict(profile, server="18.4").cells
+    (cell,) = predict(profile, server="18.4", sample_pages=200).cells
+    found = cell.predicted.heap_pages
+    assert isinstance(found, Interval)
+    assert isinstance(whole.predicted.heap_pages, int)
+    assert found.low <= whole.predicted.heap_pages <= found.high
+    assert found.high - found.low < 0.05 * found.mid
 
 
 def test_another_fillfactor_is_a_table_loaded_anew() -> None:

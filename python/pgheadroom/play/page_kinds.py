@@ -51,13 +51,13 @@ def insert_with_fillers(table: TableProfile) -> str:
     """The INSERT of all positions in their order, which notes where the fillers are."""
     per_page = table.rows_per_page
     assert per_page is not None, "it has kinds of pages"
-    blocks = _blocks(table)
+    total = blocks(table)
     rows = _rows_of_block(table, "b")
     with_it = f"(i + 1) * r / {per_page}"
     without_it = f"i * r / {per_page}"
     return (
         f"WITH blocks AS (SELECT b, r, CAST(sum(r) OVER (ORDER BY b) AS int8) - r AS before "
-        f"FROM (SELECT b, {rows} AS r FROM generate_series(0::int8, {blocks - 1}::int8) AS b) "
+        f"FROM (SELECT b, {rows} AS r FROM generate_series(0::int8, {total - 1}::int8) AS b) "
         f"AS b), "
         f"positions AS (SELECT b, i, before + {with_it} AS upto, "
         f"{with_it} > {without_it} AS is_row "
@@ -89,8 +89,8 @@ def _rows_of_block(table: TableProfile, block: str) -> str:
     return f"CASE {cases} ELSE {last}::int8 END"
 
 
-def _blocks(table: TableProfile) -> int:
-    """Blocks until the last row."""
+def blocks(table: TableProfile) -> int:
+    """Blocks of a table with kinds of pages, until its last row."""
     left = table.rows
     for block, rows in enumerate(_rows_by_block(table)):
         left -= rows

@@ -27,6 +27,7 @@ from pgheadroom import _core
 from pgheadroom.errors import ParameterError
 from pgheadroom.layout import TableLayout, of_profile
 from pgheadroom.outcome import SUMMED, Outcome, mid, middle, put_together
+from pgheadroom.play.page_kinds import blocks
 from pgheadroom.predict import pgbench_tables
 from pgheadroom.predict.spread import WHOLE, OfSamples
 from pgheadroom.profile import Operation, Profile, Run, TableProfile, to_json
@@ -107,9 +108,19 @@ class PageSample:
             share=self.share if clients == 1 else 1.0,
             entire=self.entire,
             open_pages=clients * (1 / self.share - 1),
+            heap_pages=self._lived_pages(),
             index_pages=btree_pages / _ONCE_PER_BTREE / self.share + self._bucket_pages(),
             modified_pages=(btree_pages + _MAP_PAGES * len(self.once)) * (1 / self.share - 1),
         )
+
+    def _lived_pages(self) -> float:
+        """Pages that tables that have lived may have more or fewer than the samples' come to."""
+        pages = 0.0
+        for table in self.profile.tables:
+            if table.pages:
+                whole = table.rows / self.share / mean_rows(table.pages)
+                pages += abs(blocks(table) / self.share - whole)
+        return pages
 
     def _bucket_pages(self) -> float:
         """

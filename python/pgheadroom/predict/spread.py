@@ -135,6 +135,8 @@ class OfSamples:
     Attributes:
         share: Of the whole in each. What is foreseen is the whole, which varies less than a sample
             and is met by their mean.
+        heap_pages: By how many pages the tables may be off, since kinds of pages are drawn for the
+            blocks of a sample as for those of the whole.
         index_pages: By how many pages the indexes may be off, since each has whole pages in a
             sample.
         modified_pages: By how many pages and images the whole may be too high, since some are
@@ -145,6 +147,7 @@ class OfSamples:
     """
 
     share: float = 1.0
+    heap_pages: float = 0.0
     index_pages: float = 0.0
     modified_pages: float = 0.0
     open_pages: float = 0.0
@@ -277,7 +280,7 @@ def _interval(
     mean = math.fsum(numbers) / len(numbers)
     model = _model(key, mean, updates) * (_BY_CLOCK if by_clock else 1)
     if key in _COUNTS_OF_PAGES and model > 0:
-        model = math.hypot(model, growth.either_side)
+        model = math.hypot(model, growth.either_side, samples.heap_pages)
     if key == "index_pages":
         model = math.hypot(model, samples.index_pages)
     if made_up and key not in _OF_THE_HEAP:
