@@ -283,7 +283,8 @@ def _operations(profile: Profile, altered: Altered, scenario: Scenario) -> tuple
     made = []
     written = writes(profile, table.name)
     for was, operation in zip(written, scenario.profile.workload.operations, strict=True):
-        columns = {change.column for change in was.sets}
+        # What stands for the rest of a column's bytes changes with it.
+        columns = {change.column for change in was.sets} & set(labels.values())
         is_known = not was.is_update or any(columns == found - key for found in known)
         if is_known or not columns & blocked:
             made.append(operation)
