@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import observed
@@ -11,7 +12,9 @@ import pytest
 from pgheadroom.observe import find_classes, observe
 from pgheadroom.outcome import middle
 from pgheadroom.predict import predict
-from pgheadroom.profile import parse_profile, to_json
+from pgheadroom.profile import Operation, Run, parse_profile, to_json
+from pgheadroom.profile.change import Change
+from pgheadroom.profile.reading import checked_profile
 from pgheadroom.profile.tables import Values
 from pgheadroom.prove import prove
 from pgheadroom.servers import Host, ServerPrograms
@@ -163,6 +166,47 @@ def test_an_enum_stands_as_an_enum(programs: ServerPrograms) -> None:
     hidden = masked.tables[0].columns[1]
     assert hidden.values.shares == state.values.shares
     assert hidden.values.new == hidden.labels[labels.index("created")]
+
+
+OWN = """
+CREATE TYPE state AS ENUM ('open', 'done');
+CREATE FUNCTION is_done(bits int4, state state) RETURNS bool IMMUTABLE LANGUAGE sql
+    AS $$ SELECT state = 'done' AND bits > 0 $$;
+CREATE FUNCTION half(n int4) RETURNS int4 IMMUTABLE LANGUAGE sql AS $$ SELECT n / 2 $$;
+CREATE TABLE jobs (id int8 PRIMARY KEY, n int4, state state, note text);
+INSERT INTO jobs SELECT i, i, 'done', 'n' FROM generate_series(1, 2000) i;
+CREATE INDEX jobs_done ON jobs (note) WHERE is_done(n, state);
+CREATE INDEX jobs_half ON jobs (half(n));
+CREATE INDEX jobs_lower ON jobs (lower(note));
+VACUUM ANALYZE
+"""
+
+
+def test_functions_of_its_own_stand_in_no_profile(programs: ServerPrograms) -> None:
+    """
+    No other server has them; the columns that they read stand for them, and the profile is played.
+
+    River's unique index names one over an enum, and its profile could not be proved.
+    """
+    with Host(programs) as host:
+        cluster = host.cluster("main")
+        cluster.start({"autovacuum": "off"})
+        observed.load(cluster, OWN)
+        profile = observed.profile_of(observed.watched(cluster))
+    table = profile.table("jobs")
+    indexes = {index.name: index for index in table.indexes}
+    assert indexes["jobs_done"].where == '"n" IS NOT NULL AND "state" IS NOT NULL'
+    assert (indexes["jobs_half"].columns, indexes["jobs_half"].expressions) == (("n",), ())
+    assert indexes["jobs_lower"].expressions == ("lower(note)",)
+    assert set(observed.facts(profile, "jobs")["differs"]) == {"jobs_done", "jobs_half"}
+    file = profile.in_file()
+    update = Operation(table="jobs", kind="update", sets=(Change(column="n"),))
+    table = replace(file.tables[0], observed=None, pages=(), rows_per_page=None)
+    server = replace(file.server, observed=None)
+    run = Run(operations=200)
+    played = replace(file, server=server, tables=(table,), operations=(update,), run=run)
+    proof = prove(checked_profile(played), server=str(programs.bin_dir))
+    assert not proof.beyond
 
 
 @pytest.mark.pg(">= 16, < 19")

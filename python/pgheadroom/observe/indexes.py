@@ -133,15 +133,18 @@ def profile_index(
     why = None
     if index.row["is_unique"] and not is_key:
         why = "not unique in the profile, where only the key is"
-    substituted = any(_is_another(columns[n]) for n in index.depends if n in columns)
-    gin = _gin(index, columns, gins, substituted=substituted)
-    if gin is None and not _is_played(index, columns, substituted=substituted):
+    # No other server has functions of its own.
+    cannot_stand = (index.definition or {}).get("has_own_functions", False) or any(
+        _is_another(columns[n]) for n in index.depends if n in columns
+    )
+    gin = _gin(index, columns, gins, cannot_stand=cannot_stand)
+    if gin is None and not _is_played(index, columns, cannot_stand=cannot_stand):
         why = f"{method} stands as btree: which updates it ends HOT for is right, its pages are not"
         method = ""
     if gin is not None:
         made, differs = gin, None
     else:
-        made, differs = _listed(index, columns, method, is_key=is_key, substituted=substituted)
+        made, differs = _listed(index, columns, method, is_key=is_key, cannot_stand=cannot_stand)
     if not made.columns and not made.expressions:
         return None, "it has no column that a profile can have"
     types = {entry.name: entry.type for c in columns.values() for entry in c.entries}
@@ -159,13 +162,13 @@ def profile_index(
     if method == "btree" and not is_key and not index.row["has_expressions"]:
         made = _with_orders(made, index, columns)
     if index.row["has_predicate"]:
-        where, differs_too = _where(index, columns, substituted=substituted, is_empty=is_empty)
+        where, differs_too = _where(index, columns, cannot_stand=cannot_stand, is_empty=is_empty)
         made, differs = replace(made, where=where), differs_too or differs
     return made, differs or why
 
 
 def _gin(
-    index: IndexRow, columns: Mapping[int, ColumnSeen], gins: Gins, *, substituted: bool
+    index: IndexRow, columns: Mapping[int, ColumnSeen], gins: Gins, *, cannot_stand: bool
 ) -> IndexProfile | None:
     """A GIN as what it is; None of another method, and where not all of it is known."""
     if int(index.row["oid"]) not in gins.played:
@@ -173,7 +176,7 @@ def _gin(
     listed = (index.definition or {}).get("key_texts") or ()
     texts = {}
     for place, number in enumerate(index.keys, 1):
-        if number == 0 and not substituted and place <= len(listed):
+        if number == 0 and not cannot_stand and place <= len(listed):
             bare = without_types(str(listed[place - 1]), _enums(columns))
             if bare is not None:
                 texts[place] = bare
@@ -182,13 +185,13 @@ def _gin(
     return gin_profile(index, labels, gins, texts, entries)
 
 
-def _is_played(index: IndexRow, columns: Mapping[int, ColumnSeen], *, substituted: bool) -> bool:
+def _is_played(index: IndexRow, columns: Mapping[int, ColumnSeen], *, cannot_stand: bool) -> bool:
     """Whether the profile has it as what it is; a hash index where profiles hash its key alike."""
     method = str(index.row["method"])
     if method != "hash":
         return method in PRICED
     if index.row["has_expressions"]:
-        return not substituted and (index.definition or {}).get("key_texts") is not None
+        return not cannot_stand and (index.definition or {}).get("key_texts") is not None
     entries = [entry for n in index.keys if n in columns for entry in columns[n].entries]
     return len(entries) == 1 and has_operators(entries[0].type, method)
 
@@ -209,7 +212,7 @@ def _listed(
     method: str,
     *,
     is_key: bool,
-    substituted: bool,
+    cannot_stand: bool,
 ) -> tuple[IndexProfile, str | None]:
     """
     Columns or expressions, and included columns; without a name as yet.
@@ -232,7 +235,7 @@ def _listed(
             )
         return replace(made, columns=labels(keys)), None
     texts = (index.definition or {}).get("key_texts")
-    if texts is not None and not substituted and method != "brin":
+    if texts is not None and not cannot_stand and method != "brin":
         bare = [without_types(str(text), _enums(columns)) for text in texts]
         if None not in bare:
             return replace(made, expressions=tuple(filter(None, bare))), None
@@ -241,7 +244,7 @@ def _listed(
 
 
 def _where(
-    index: IndexRow, columns: Mapping[int, ColumnSeen], *, substituted: bool, is_empty: bool
+    index: IndexRow, columns: Mapping[int, ColumnSeen], *, cannot_stand: bool, is_empty: bool
 ) -> tuple[str, str | None]:
     """
     The predicate, or one over the same columns where its text cannot stand.
@@ -250,7 +253,7 @@ def _where(
     for policies that nobody uses.
     """
     predicate = (index.definition or {}).get("predicate")
-    if predicate is not None and not substituted:
+    if predicate is not None and not cannot_stand:
         bare = without_types(str(predicate), _enums(columns))
         if bare is not None:
             return bare, None

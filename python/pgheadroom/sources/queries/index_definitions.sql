@@ -8,7 +8,15 @@ SELECT i.indexrelid::int8 AS oid,
                          ORDER BY a.attnum)
         FROM pg_attribute a
         WHERE a.attrelid = i.indexrelid AND a.attnum <= i.indnkeyatts) AS keys,
-       pg_get_expr(i.indpred, i.indrelid, true) AS predicate
+       pg_get_expr(i.indpred, i.indrelid, true) AS predicate,
+       -- Functions and operators that somebody has made here; built-in ones are pinned and have no
+       -- dependency, those of an extension come with it.
+       EXISTS (SELECT FROM pg_depend d
+               WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
+                 AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)
+                 AND NOT EXISTS (SELECT FROM pg_depend e
+                                 WHERE e.classid = d.refclassid AND e.objid = d.refobjid
+                                   AND e.deptype = 'e')) AS has_own_functions
 FROM pg_index i
 JOIN pg_class t ON t.oid = i.indrelid
 JOIN pg_namespace n ON n.oid = t.relnamespace
