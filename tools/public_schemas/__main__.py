@@ -38,6 +38,9 @@ def main() -> None:
     parser.add_argument("--beside", default="", metavar="WORDS", help="what else runs meanwhile")
     options = parser.parse_args()
     known = applications(MANIFESTS)
+    keys = {one.key for one in known}
+    if unknown := sorted(set(options.names) - keys):
+        parser.error(f"no application {unknown[0]!r}; there are {', '.join(sorted(keys))}")
     chosen = [one for one in known if not options.names or one.key in options.names]
     failed = False
     if not options.page:
