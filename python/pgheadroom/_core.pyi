@@ -44,6 +44,7 @@ __all__ = [
     "heap_pages",
     "heap_tuple_bytes",
     "index_tuple_bytes",
+    "knows_gin_keys",
     "log_prefix_has",
     "log_time_ms",
     "needed_bytes",

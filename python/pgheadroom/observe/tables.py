@@ -333,6 +333,7 @@ def _indexes(
     answers: Answers,
 ) -> tuple[list[IndexProfile], dict[str, str]]:
     made: list[IndexProfile] = []
+    names: dict[str, str] = {}
     differing: dict[str, str] = {}
     # The key's index first, whatever its name.
     for index in sorted(indexes, key=lambda found: key is None or found is not key[0]):
@@ -353,9 +354,35 @@ def _indexes(
         )
         if found is not None:
             made.append(found)
+            names[found.name] = name
         if why is not None:
             differing[name] = why
+    key_index = next((one for one in made if one.unique), None)
+    alike = [] if key_index is None else _found_alike(made, key_index)
+    if key_index is not None and alike:
+        made = [*(one for one in made if one is not key_index), key_index]
+        for one in alike:
+            said = f"begins as {key_index.name} does, by which the profile finds rows; a server may"
+            differing.setdefault(names[one.name], f"{said} by this one")
     return made, differing
+
+
+def _found_alike(made: Sequence[IndexProfile], key_index: IndexProfile) -> list[IndexProfile]:
+    """
+    Other indexes by which the planner may find the rows of a key; that of the key goes last then.
+
+    Of indexes by which a row costs the same the planner takes the newest: `get_relation_info`
+    puts each in front of those before, and `add_path` keeps the first of equals (REL_18_STABLE).
+    """
+    return [
+        one
+        for one in made
+        if one is not key_index
+        and one.method == "btree"
+        and one.where is None
+        and one.columns
+        and one.columns[:1] == key_index.columns[:1]
+    ]
 
 
 def _stated(
