@@ -9,6 +9,7 @@ from pathlib import Path
 import observed
 import pytest
 
+from pgheadroom.errors import MeasurementInvalid
 from pgheadroom.observe import find_classes, observe
 from pgheadroom.outcome import middle
 from pgheadroom.predict import predict
@@ -226,8 +227,13 @@ def test_rows_are_found_by_the_key_beside_indexes_that_begin_alike(
         "entries_id_state": "begins as entries_pkey does, by which the profile finds rows; "
         "a server may by this one"
     }
-    proof = prove(_updated(profile, "entries"), server=str(programs.bin_dir))
+    played = _updated(profile, "entries")
+    proof = prove(played, server=str(programs.bin_dir))
     assert not proof.beyond
+    (table,) = played.tables
+    first = replace(played, tables=(replace(table, indexes=table.indexes[::-1]),))
+    with pytest.raises(MeasurementInvalid, match=r"entries_pkey.*the one listed later"):
+        prove(checked_profile(first.in_file()), server=str(programs.bin_dir))
 
 
 def _updated(profile: Profile, name: str) -> Profile:

@@ -99,7 +99,8 @@ def _check(
     if scans != [wanted]:
         raise MeasurementInvalid(
             f"operation[{n}] ({operation.kind} on {operation.table}) would find its rows by "
-            f"{' and '.join(scans) or 'no scan'}, expected {wanted}: change find, or the indexes"
+            f"{' and '.join(scans) or 'no scan'}, expected {wanted}: change find, or the indexes "
+            "(of two by which a row costs the same PostgreSQL takes the one listed later)"
         )
     return wanted
 
