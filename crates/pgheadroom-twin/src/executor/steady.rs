@@ -285,7 +285,7 @@ impl Table {
                 &mut self.values.texts,
             )?;
             if *new != old {
-                if has_nulls && slots[..column].contains(&NULL_SLOT) {
+                if has_nulls && slots[..=column].contains(&NULL_SLOT) {
                     return None;
                 }
                 let layout = &self.values.row_type.columns[column];
