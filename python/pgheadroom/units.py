@@ -42,6 +42,11 @@ def parse_setting_bytes(text: str) -> int:
     return int(match[1]) * _SETTING_UNITS[match[2]]
 
 
+def parse_setting_kb(text: str) -> int:
+    """Whole kB of a memory setting whose own unit that is, so that a bare number is of kB."""
+    return int(text) if text.strip().isdecimal() else parse_setting_bytes(text) // 1024
+
+
 def setting_bytes(value_bytes: int) -> str:
     """Spell bytes as a PostgreSQL memory setting, rounded up to whole kB."""
     return f"{-(-value_bytes // 1024)}kB"

@@ -196,6 +196,54 @@ def test_enums_gins_and_tables_that_have_lived(newest: ServerPrograms, tmp_path:
     assert "at fillfactor 100 alone" in result["assumed"]["table[0].pages"]
 
 
+GATHERED = """
+schema_version = 1
+[server]
+version = "18"
+full_page_writes = false
+settings = { maintenance_work_mem = "1MB" }
+[[table]]
+name = "docs"
+rows = 20_000
+columns = [ { name = "id", type = "int4" },
+            { name = "body", type = "text[]", elements = { min = 3, max = 9, ndistinct = 4000 } } ]
+indexes = [ { name = "docs_pkey", columns = ["id"], unique = true },
+            { name = "body", method = "gin", columns = ["body"], gin_pending_list_limit = 256 } ]
+[[operation]]
+table = "docs"
+kind = "update"
+sets = ["body"]
+[run]
+operations = 3000
+"""
+
+
+def test_memory_decides_what_comes_to_a_gin_at_once(newest: ServerPrograms, tmp_path: Path) -> None:
+    """
+    That of the build is the profile's, that of cleaning the cell's.
+
+    A build had four times PostgreSQL's default, as other loads have, and what a cell set was taken
+    to have no effect.
+    """
+    path = tmp_path / "gathered.toml"
+    path.write_text(GATHERED, encoding="utf-8")
+    levels = (f"profile={path}", "setting.work_mem=64kB,4MB")
+    result = _run(str(newest.bin_dir), tmp_path / "record", *levels)
+    wal = []
+    for cell in result["cells"]:
+        for name in ("index_pages", "heap_pages"):
+            assert cell[f"predicted_{name}"] == cell[name] is not None, name
+        wal.append(cell["wal_bytes_per_tx"])
+        predicted = cell["predicted_wal_bytes_per_tx"]
+        middle = predicted["middle"] if isinstance(predicted, dict) else predicted
+        assert middle == pytest.approx(wal[-1], rel=0.01)
+    assert wal[0] > 1.05 * wal[1]
+    after = (f"profile={path}", "setting.maintenance_work_mem=1MB,64MB")
+    result = _run(str(newest.bin_dir), tmp_path / "after", *after)
+    said = "Not predicted: what maintenance_work_mem does to a GIN after its load is not predicted."
+    assert said in result["findings"]
+
+
 @pytest.mark.each
 @pytest.mark.pg(">= 16, < 17")
 def test_servers_are_a_factor(

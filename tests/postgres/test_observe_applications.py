@@ -204,6 +204,37 @@ def test_functions_of_its_own_stand_in_no_profile(programs: ServerPrograms) -> N
     assert not proof.beyond
 
 
+def test_functions_of_extensions_stand_where_their_types_do(programs: ServerPrograms) -> None:
+    """Who plays a profile creates the extensions of its types, and no others."""
+    with Host(programs) as host:
+        cluster = host.cluster("main")
+        cluster.start({"autovacuum": "off"})
+        with cluster.connect() as connection:
+            row = connection.execute(
+                "SELECT count(*) FROM pg_available_extensions WHERE name IN ('hstore', 'pgcrypto')"
+            ).fetchone()
+        if row != (2,):
+            pytest.skip(f"{programs} has no contrib modules")
+        observed.load(
+            cluster,
+            "CREATE EXTENSION hstore; CREATE EXTENSION pgcrypto; "
+            "CREATE SCHEMA elsewhere; CREATE EXTENSION ltree SCHEMA elsewhere; "
+            "CREATE TABLE jobs (id int8 PRIMARY KEY, n int4, note text, tags hstore, "
+            "path elsewhere.ltree); "
+            "INSERT INTO jobs SELECT i, i, 'n', 'a=>1', 'a.b' FROM generate_series(1, 2000) i; "
+            "CREATE INDEX jobs_tag ON jobs ((tags -> 'a')); "
+            "CREATE INDEX jobs_depth ON jobs (elsewhere.nlevel(path)); "
+            "CREATE INDEX jobs_hash ON jobs (digest(note, 'sha256')); VACUUM ANALYZE",
+        )
+        profile = observed.profile_of(observed.watched(cluster))
+    indexes = {index.name: index for index in profile.table("jobs").indexes}
+    assert indexes["jobs_tag"].expressions == ("(tags OPERATOR(public.->) 'a'::text)",)
+    assert (indexes["jobs_depth"].columns, indexes["jobs_depth"].expressions) == (("path",), ())
+    assert (indexes["jobs_hash"].columns, indexes["jobs_hash"].expressions) == (("note",), ())
+    proof = prove(_updated(profile, "jobs"), server=str(programs.bin_dir))
+    assert not proof.beyond
+
+
 def test_rows_are_found_by_the_key_beside_indexes_that_begin_alike(
     programs: ServerPrograms,
 ) -> None:

@@ -311,3 +311,22 @@ def test_what_cannot_be_counted_stands_as_before(newest: ServerPrograms) -> None
     (named,) = (one for one in masked.tables if one.rows == ROWS and len(one.indexes) == 7)
     # Texts of expressions are left out, and with them what their values are.
     assert [gin.columns for gin in played_gins(named)] == [(named.columns[4].name,)]
+
+
+def test_settings_of_gins_are_observed(newest: ServerPrograms) -> None:
+    """Those of the server by which the pending list is cleaned, and what an index has instead."""
+    with Host(newest) as host:
+        cluster = host.cluster("main")
+        own = {"gin_pending_list_limit": "256", "work_mem": "1024"}
+        cluster.start({"autovacuum": "off", "jit": "off", **own})
+        _load(
+            cluster,
+            "CREATE TABLE t (id int4 PRIMARY KEY, v text[]); "
+            "INSERT INTO t SELECT id, words FROM words ORDER BY id; "
+            "CREATE INDEX t_v ON t USING gin (v); DROP TABLE words",
+        )
+        profile = observed.profile_of(observed.watched(cluster))
+    settings = profile.server.settings
+    assert (settings["gin_pending_list_limit"], settings["work_mem"]) == ("256kB", "1024kB")
+    (gin,) = played_gins(profile.table("t"))
+    assert gin.gin_pending_list_limit is None

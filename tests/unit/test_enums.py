@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,8 +9,6 @@ import pytest
 from pgheadroom.errors import InputError
 from pgheadroom.predict import predict
 from pgheadroom.profile import Profile, parse_profile
-from pgheadroom.profile.change import Change
-from pgheadroom.profile.reading import checked_profile
 
 LABELS = ["todo", "it's done", "failed"]
 
@@ -96,15 +93,3 @@ def test_shares_are_of_all_labels() -> None:
     assert _profile(shares=shares) == _profile(shares=shares, ndistinct=3)
     with pytest.raises(InputError, match=r"values.ndistinct: found 2, expected none beside shares"):
         _profile(shares=shares, ndistinct=2)
-
-
-def test_a_label_comes_where_there_was_none() -> None:
-    """The one change that makes a value of NULL; it ended the twin."""
-    file = _profile().in_file()
-    (table,), (update,) = file.tables, file.operations
-    *others, state = table.columns
-    nullable = replace(table, columns=(*others, replace(state, null_frac=0.5)))
-    labelled = replace(update, sets=(Change(column="s", to="failed"),))
-    profile = checked_profile(replace(file, tables=(nullable,), operations=(labelled,)))
-    (cell,) = predict(profile, server="18.4").cells
-    assert cell.predicted.is_exact

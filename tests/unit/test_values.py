@@ -10,6 +10,7 @@ from pgheadroom.types import Interval, PgVersion
 from pgheadroom.units import (
     parse_duration_s,
     parse_setting_bytes,
+    parse_setting_kb,
     setting_bytes,
     show_bytes,
     show_duration,
@@ -30,6 +31,13 @@ def test_setting_sizes_refuse_what_postgresql_spells_otherwise(text: str) -> Non
     """Units are case sensitive in PostgreSQL, and a bare number means different things."""
     with pytest.raises(InputError):
         parse_setting_bytes(text)
+
+
+def test_a_bare_setting_may_be_of_kilobytes() -> None:
+    """As PostgreSQL reads `work_mem`, and a profile's `server.settings`."""
+    assert [parse_setting_kb(text) for text in ("4096", "4MB", " 64kB ")] == [4096, 4096, 64]
+    with pytest.raises(InputError):
+        parse_setting_kb("4 megabytes")
 
 
 def test_setting_bytes_round_up() -> None:

@@ -23,7 +23,7 @@ from pgheadroom.profile import Operation, Profile, Run, ServerSettings, Snapshot
 from pgheadroom.profile.elements import Elements
 from pgheadroom.profile.tables import ColumnProfile, IndexProfile, TableProfile
 from pgheadroom.profile.workload import Workload
-from pgheadroom.units import parse_setting_bytes
+from pgheadroom.units import parse_setting_kb
 
 SAMPLE_PAGES = 500
 """Heap pages that are simulated of a table: shares are then good to a few tenths of a point."""
@@ -275,7 +275,7 @@ def _shrunk_gin(index: IndexProfile, share: float, server: ServerSettings) -> In
     limit_kb = index.gin_pending_list_limit
     if limit_kb is None:
         whole = server.settings.get("gin_pending_list_limit")
-        limit_kb = _PENDING_LIST_KB if whole is None else parse_setting_bytes(whole) // 1024
+        limit_kb = _PENDING_LIST_KB if whole is None else parse_setting_kb(whole)
     stated = tuple(
         one if one.elements is None else replace(one, elements=_fewer(one.elements, share))
         for one in index.stated

@@ -100,8 +100,7 @@ def _keys_known(
     for place, number in enumerate(index.keys, 1):
         if number > 0:
             if _is_trigrams(index, number):
-                canonical = catalog_type(live[number]) if number in live else None
-                if base_of(canonical or "") not in ("text", "varchar"):
+                if base_of(_canonical(live, number) or "") not in ("text", "varchar"):
                     return False
             elif not any(
                 number == column and element_type(_canonical(live, column), keys) is not None

@@ -19,7 +19,7 @@ from pgheadroom.observe.enums import without_types
 from pgheadroom.observe.gins import Gins, gin_profile
 from pgheadroom.observe.index_row import IndexRow
 from pgheadroom.observe.naming import profile_name
-from pgheadroom.profile.column_types import PATTERN_OPS, has_operators
+from pgheadroom.profile.column_types import EXTENSIONS, PATTERN_OPS, has_operators
 from pgheadroom.profile.observed import ObservedIndex
 from pgheadroom.profile.tables import INTEGER_MAX, IndexProfile, Values
 from pgheadroom.profile.unpriced import PRICED
@@ -133,8 +133,7 @@ def profile_index(
     why = None
     if index.row["is_unique"] and not is_key:
         why = "not unique in the profile, where only the key is"
-    # No other server has functions of its own.
-    cannot_stand = (index.definition or {}).get("has_own_functions", False) or any(
+    cannot_stand = _calls_what_is_not_there(index, columns) or any(
         _is_another(columns[n]) for n in index.depends if n in columns
     )
     gin = _gin(index, columns, gins, cannot_stand=cannot_stand)
@@ -199,6 +198,13 @@ def _is_played(index: IndexRow, columns: Mapping[int, ColumnSeen], *, cannot_sta
 def _enums(columns: Mapping[int, ColumnSeen]) -> set[str]:
     """How the catalogue spells the types of the table's enums."""
     return {column.observed.type for column in columns.values() if column.profile.labels}
+
+
+def _calls_what_is_not_there(index: IndexRow, columns: Mapping[int, ColumnSeen]) -> bool:
+    """Whether it calls functions that a server which plays the profile has not."""
+    calls = set((index.definition or {}).get("calls") or ())
+    bases = {entry.base_type for column in columns.values() for entry in column.entries}
+    return not calls <= {EXTENSIONS[base] for base in bases if base in EXTENSIONS}
 
 
 def _is_another(column: ColumnSeen) -> bool:

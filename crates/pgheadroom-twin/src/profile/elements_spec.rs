@@ -15,7 +15,6 @@ pub struct ElementsSpec {
     /// Different ones.
     pub ndistinct: i64,
     /// The first of them, which are equally frequent; all when absent.
-    #[serde(default)]
     pub alike: Option<i64>,
     /// Digits of a string; none of a number.
     pub width: Option<u32>,

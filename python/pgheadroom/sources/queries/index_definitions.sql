@@ -9,14 +9,16 @@ SELECT i.indexrelid::int8 AS oid,
         FROM pg_attribute a
         WHERE a.attrelid = i.indexrelid AND a.attnum <= i.indnkeyatts) AS keys,
        pg_get_expr(i.indpred, i.indrelid, true) AS predicate,
-       -- Functions and operators that somebody has made here; built-in ones are pinned and have no
-       -- dependency, those of an extension come with it.
-       EXISTS (SELECT FROM pg_depend d
-               WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
-                 AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)
-                 AND NOT EXISTS (SELECT FROM pg_depend e
-                                 WHERE e.classid = d.refclassid AND e.objid = d.refobjid
-                                   AND e.deptype = 'e')) AS has_own_functions
+       -- Extensions in public whose functions and operators it calls, '' for others and for those
+       -- that somebody has made here; built-in ones are pinned and have no dependency.
+       (SELECT jsonb_agg(DISTINCT coalesce(x.extname, ''))
+        FROM pg_depend d
+        LEFT JOIN pg_depend e ON e.classid = d.refclassid AND e.objid = d.refobjid
+          AND e.refclassid = 'pg_extension'::regclass AND e.deptype = 'e'
+        LEFT JOIN pg_extension x ON x.oid = e.refobjid
+          AND x.extnamespace = (SELECT oid FROM pg_namespace WHERE nspname = 'public')
+        WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
+          AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)) AS calls
 FROM pg_index i
 JOIN pg_class t ON t.oid = i.indrelid
 JOIN pg_namespace n ON n.oid = t.relnamespace

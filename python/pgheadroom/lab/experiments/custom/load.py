@@ -206,6 +206,24 @@ def _own_fillfactors(fillfactor: Mapping[str, int]) -> dict[str, LevelValue]:
     return {f"{table}.fillfactor": value for table, value in fillfactor.items()}
 
 
+def load_settings(work: ReadyWorkload) -> dict[str, str]:
+    """
+    What a load has otherwise than loads have.
+
+    How much a GIN's build gathers before it writes decides on its pages, so there memory is what
+    the profile says, or PostgreSQL's default.
+    """
+    if work.profile is None or not has_gin(work.profile):
+        return {}
+    name = "maintenance_work_mem"
+    return {name: work.settings.get(name, "64MB")}
+
+
+def has_gin(profile: Profile) -> bool:
+    """Whether memory decides what comes to an index at once."""
+    return any(index.method == "gin" for table in profile.tables for index in table.indexes)
+
+
 def with_reloptions(profile: Profile, reloptions: Mapping[str, LevelValue]) -> Profile:
     """The profile with a cell's reloptions: its tables are created with them."""
     for key, value in reloptions.items():

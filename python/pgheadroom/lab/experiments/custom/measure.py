@@ -19,6 +19,7 @@ from pgheadroom.lab.experiment import TrialOutcome
 from pgheadroom.lab.experiments.custom.load import (
     ReadyWorkload,
     load,
+    load_settings,
     with_reloptions,
     work_of,
 )
@@ -164,6 +165,7 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Tr
         name=shape_name,
         load=functools.partial(load, work=work, scale=request.scale, reloptions=reloptions),
         bytes_expected=256 * 1024**2,  # unknown before it is loaded; arbitrary
+        load_settings=load_settings(work),
         server=None if "server" not in cell else str(cell["server"]),
     )
     settings = {

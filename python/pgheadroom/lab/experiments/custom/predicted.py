@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING, Any
 from pgheadroom.errors import InputError
 from pgheadroom.lab import driver, predicted
 from pgheadroom.lab.design import LevelValue, Request, TrialCell
-from pgheadroom.lab.experiments.custom.load import ReadyWorkload, with_reloptions, work_of
+from pgheadroom.lab.experiments.custom.load import (
+    ReadyWorkload,
+    has_gin,
+    with_reloptions,
+    work_of,
+)
 from pgheadroom.lab.record import TrialSample
 from pgheadroom.outcome import Value
 from pgheadroom.profile import Profile, Run
@@ -41,7 +46,7 @@ _SETTINGS = ("full_page_writes", "wal_compression", "wal_level", "wal_log_hints"
 """Settings of a cell that a profile has a field for, and that change what is counted."""
 
 _WITHOUT_EFFECT = ("shared_buffers", "work_mem", "maintenance_work_mem", "synchronous_commit")
-"""Settings of a cell that change no counter."""
+"""Settings of a cell that change no counter; memory does where a GIN is."""
 
 
 def fill(
@@ -109,7 +114,8 @@ def _played(
     if why_not is not None:
         raise _NotPredictedError(why_not)
     # Checksums as initdb sets them.
-    server = replace(server, version=str(version), data_checksums=None, **_settings(cell))
+    server = replace(server, version=str(version), data_checksums=None)
+    server = replace(server, **_settings(cell, profile))
     run = Run(operations=work.transactions, clients=work.clients)
     return replace(_with_fillfactors(profile, cell).in_file(), server=server, run=run)
 
@@ -137,11 +143,19 @@ def _with_fillfactors(profile: Profile, cell: TrialCell) -> Profile:
     return replace(profile, workload=replace(profile.workload, builtin=changed))
 
 
-def _settings(cell: TrialCell) -> dict[str, Any]:
+def _settings(cell: TrialCell, profile: Profile) -> dict[str, Any]:
     """Fields of a profile's server that the settings of a cell are."""
+    memory: dict[str, str] = {}
     found: dict[str, Any] = {}
     for name, level in cell.items():
         setting = name.partition(".")[2] if name.startswith("setting.") else ""
+        if setting == "work_mem" and has_gin(profile):
+            memory[setting] = str(level)
+            continue
+        if setting == "maintenance_work_mem" and has_gin(profile):
+            raise _NotPredictedError(
+                f"what {setting} does to a GIN after its load is not predicted"
+            )
         if not setting or setting in _WITHOUT_EFFECT:
             continue
         if setting not in _SETTINGS:
@@ -149,6 +163,8 @@ def _settings(cell: TrialCell) -> dict[str, Any]:
         found[setting] = {"on": True, "off": False}.get(str(level), str(level))
         if setting == "wal_compression":
             found[setting] = str(level)
+    if memory:
+        found["settings"] = {**profile.server.settings, **memory}
     return found
 
 
