@@ -254,6 +254,17 @@ pub struct Behaviour {
     ///
     /// Source: `lazy_vacuum`, src/backend/access/heap/vacuumlazy.c (`REL_14_STABLE`).
     pub vacuum_bypasses_indexes: bool,
+    /// Whether VACUUM remembers dead line pointers in a radix tree instead of an array.
+    ///
+    /// Source: `dead_items_alloc`, src/backend/access/heap/vacuumlazy.c (`REL_16_STABLE`,
+    /// `REL_17_STABLE`).
+    pub vacuum_has_tid_store: bool,
+    /// Whether VACUUM asks if the memory for them is full before it knows the next page, so behind
+    /// the last one too.
+    ///
+    /// Source: `lazy_scan_heap`, src/backend/access/heap/vacuumlazy.c (`REL_17_STABLE`,
+    /// `REL_18_STABLE`).
+    pub vacuum_asks_memory_before_next_page: bool,
     /// Whether VACUUM of a table without indexes frees dead line pointers inside the prune record.
     ///
     /// Source: `HEAP_PAGE_PRUNE_MARK_UNUSED_NOW`, src/backend/access/heap/pruneheap.c
@@ -387,6 +398,8 @@ impl Behaviour {
                 15.. => IndexUnchangedHint::Real,
             },
             vacuum_bypasses_indexes: major >= 14,
+            vacuum_has_tid_store: major >= 17,
+            vacuum_asks_memory_before_next_page: major >= 18,
             vacuum_one_pass_in_prune_record: major >= 17,
             opportunistic_freeze: match major {
                 ..=15 => OpportunisticFreeze::No,

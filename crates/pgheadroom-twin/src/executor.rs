@@ -18,6 +18,7 @@ use crate::btree;
 use crate::checkpoint::ForkId;
 use crate::counters::TableCounters;
 use crate::lock_options::{LockTupleMode, LockWaitPolicy};
+use crate::memory_settings::MemorySettings;
 use crate::page::Tid;
 use crate::procarray::ProcArray;
 use crate::transaction::{Transactions, Xid};
@@ -171,6 +172,7 @@ pub struct Database {
     compression: compression::Compression,
     freeze_ages: parameters::FreezeAges<u32>,
     gin_settings: GinSettings,
+    memory_settings: MemorySettings,
 }
 
 impl Database {
@@ -191,6 +193,7 @@ impl Database {
             compression: compression::Compression::default(),
             freeze_ages: parameters::FreezeAges::DEFAULT,
             gin_settings: GinSettings::default(),
+            memory_settings: MemorySettings::default(),
         }
     }
 
@@ -233,6 +236,11 @@ impl Database {
         self.tables[table.0].build_index(self.behaviour, definition, &mut self.wal)?;
         self.forget_target_blocks();
         Ok(())
+    }
+
+    /// From now on VACUUM has this memory.
+    pub const fn set_memory_settings(&mut self, settings: MemorySettings) {
+        self.memory_settings = settings;
     }
 
     /// From now on a new GIN is worked on with these settings.

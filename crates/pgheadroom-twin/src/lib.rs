@@ -23,6 +23,7 @@ pub mod hint;
 pub mod lock_options;
 mod md5;
 mod memory;
+mod memory_settings;
 pub mod multixact;
 pub mod order;
 pub mod page;

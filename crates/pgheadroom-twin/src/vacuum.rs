@@ -8,38 +8,37 @@
 //!         and empty pages at the end go, if they are many
 //! ```
 //!
-//! [`VacuumLog`] hears of each change in the order of the WAL records. Left out: more than one
-//! round for lack of memory, the failsafe, the eager scan of 18 (only tables of 64 MiB and more
-//! with transactions older than `vacuum_freeze_min_age`), and waiting for other sessions.
+//! Where memory for dead line pointers is full before pass 1 is at its end, indexes and pass 2 come
+//! first, for what was found so far, and pass 1 goes on.
+//!
+//! [`VacuumLog`] hears of each change in the order of the WAL records. Left out: the failsafe, the
+//! eager scan of 18 (only tables of 64 MiB and more with transactions older than
+//! `vacuum_freeze_min_age`), and waiting for other sessions.
 
+use pgheadroom_layout::BlockNumber;
 use pgheadroom_layout::wal_record::PageCleaning;
-use pgheadroom_layout::{BlockNumber, OffsetNumber};
 
 use crate::fsm::Modified;
 use crate::heap::Heap;
-use crate::page::{HeapPage, LinePointer};
 use crate::prune::DeadRoots;
 use crate::transaction::{Transactions, Xid};
 use crate::vm::{ForkTruncation, Visibility};
 use crate::watch::{self, EventKind};
 
+mod dead_items;
 mod page;
 mod scan;
+mod second_pass;
+mod tid_store;
 
 pub use page::FreezeKind;
 pub(crate) use page::all_visible;
-pub use scan::VacuumScan;
+pub use scan::{ScanStep, VacuumScan};
 
 /// Pages after which a table without indexes tells the free space map's upper levels: 8 GB.
 ///
 /// Source: `VACUUM_FSM_EVERY_PAGES`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
 const FSM_EVERY_PAGES: u32 = 1 << 20;
-/// So many empty pages at the end are always worth the lock.
-///
-/// Source: `REL_TRUNCATE_MINIMUM`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
-const TRUNCATE_MIN_PAGES: u32 = 1000;
-/// Or this part of the table. Source: `REL_TRUNCATE_FRACTION`, vacuumlazy.c.
-const TRUNCATE_FRACTION: u32 = 16;
 
 /// How a table is vacuumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -57,6 +56,8 @@ pub struct VacuumOptions {
     pub by_itself: bool,
     /// The option and reloption `vacuum_truncate`: empty pages at the end go.
     pub truncate: bool,
+    /// What dead line pointers may take, in kB: `maintenance_work_mem` or `autovacuum_work_mem`.
+    pub memory_kb: u32,
 }
 
 impl VacuumOptions {
@@ -67,6 +68,7 @@ impl VacuumOptions {
         freeze_limit: Xid::INVALID,
         by_itself: false,
         truncate: true,
+        memory_kb: 65_536,
     };
     /// Autovacuum's.
     pub const BY_ITSELF: Self = Self {
@@ -190,6 +192,9 @@ impl Heap {
 
     /// The first pass, over the pages that are not skipped.
     ///
+    /// # Panics
+    /// When the memory for dead line pointers does not suffice for one round.
+    ///
     /// Source: `lazy_scan_heap` and `lazy_vacuum`, src/backend/access/heap/vacuumlazy.c
     /// (REL_15_STABLE, REL_18_STABLE). Differs: see the module.
     pub fn vacuum_scan(
@@ -198,27 +203,38 @@ impl Heap {
         transactions: &impl Transactions,
         log: &mut impl VacuumLog,
     ) -> VacuumScan {
-        let mut scan = VacuumScan::new(options, self.page_count());
-        while self.vacuum_scan_next(&mut scan, transactions, log) {}
-        scan
+        let mut scan = VacuumScan::new(self.behaviour(), options, self.page_count());
+        loop {
+            match self.vacuum_scan_next(&mut scan, transactions, log) {
+                ScanStep::Page => {}
+                ScanStep::Full => panic!("memory for more than one round"),
+                ScanStep::End => return scan,
+            }
+        }
     }
 
-    /// The next page of the first pass; false when there was none, and the pass is over.
+    /// The next page of the first pass, unless there is none, or what was found has to go first.
     pub fn vacuum_scan_next(
         &mut self,
         scan: &mut VacuumScan,
         transactions: &impl Transactions,
         log: &mut impl VacuumLog,
-    ) -> bool {
+    ) -> ScanStep {
+        let asks_first = self.behaviour().vacuum_asks_memory_before_next_page;
+        if asks_first && scan.dead_items.are_enough() {
+            return ScanStep::Full;
+        }
         let Some(block) = scan.next_block(self.vm()) else {
-            // At most 2 % of the pages: an integer comparison of the truncated product.
-            let few = scan.with_dead.len() < scan.rel_pages as usize * 2 / 100;
-            let may_bypass = self.behaviour().vacuum_bypasses_indexes && !scan.with_dead.is_empty();
-            scan.done.bypassed_indexes = may_bypass && few;
-            return false;
+            self.consider_bypass(scan);
+            return ScanStep::End;
         };
+        if scan.dead_items.are_enough() {
+            scan.hold(block);
+            return ScanStep::Full;
+        }
         let was_visible = self.vm().get(block).all_visible;
         scan.done.scanned_pages += 1;
+        scan.last_scanned = block;
         self.vm_mut().pin(block);
         let page = self.page_mut(block);
         if page.is_new() {
@@ -239,7 +255,37 @@ impl Heap {
         } else {
             self.scan_page(block, was_visible, scan, transactions, log);
         }
-        true
+        ScanStep::Page
+    }
+
+    /// Whether so few pages have dead line pointers that the indexes are left alone.
+    ///
+    /// Source: `lazy_vacuum`, src/backend/access/heap/vacuumlazy.c (REL_15_STABLE, REL_18_STABLE).
+    fn consider_bypass(&self, scan: &mut VacuumScan) {
+        let pages = scan.dead_items.pages().len();
+        // At most 2 % of the pages: an integer comparison of the truncated product.
+        let are_few = pages < scan.rel_pages as usize * 2 / 100 && scan.dead_items.are_few();
+        let is_only_round = pages > 0 && scan.early_rounds == 0;
+        scan.done.bypassed_indexes =
+            self.behaviour().vacuum_bypasses_indexes && is_only_round && are_few;
+    }
+
+    /// The end of a round that memory forced: what was found is forgotten, and the free space map's
+    /// upper levels learn of it.
+    ///
+    /// Source: `lazy_scan_heap`, src/backend/access/heap/vacuumlazy.c (REL_15_STABLE, where the
+    /// next page is known; REL_18_STABLE, where the last one is).
+    pub fn vacuum_round_end(&mut self, scan: &mut VacuumScan, log: &mut impl VacuumLog) {
+        let (end, next) = match scan.held() {
+            Some(block) => (block.0, block.0),
+            None => (scan.last_scanned.0 + 1, scan.last_scanned.0),
+        };
+        let start = BlockNumber(scan.fsm_vacuumed_to);
+        self.fsm_mut().vacuum(start, Some(BlockNumber(end)), log);
+        scan.fsm_vacuumed_to = next;
+        scan.dead_items.reset();
+        scan.reclaimed = 0;
+        scan.early_rounds += 1;
     }
 
     /// One page of the first pass.
@@ -276,7 +322,7 @@ impl Heap {
         if one_pass && !found.dead.is_empty() {
             self.reclaim_page(block, &found.dead, &mut scan.done, transactions, log);
         } else if !found.dead.is_empty() {
-            scan.with_dead.push((block, found.dead));
+            scan.dead_items.add(block, found.dead);
             return; // the second pass will tell the map
         } else if found.all_visible {
             let is_new = !was_visible || (found.all_frozen && !self.vm().get(block).all_frozen);
@@ -305,95 +351,6 @@ impl Heap {
         if found.frozen_tuples > 0 {
             let frozen_tuples = found.frozen_tuples;
             self.note(block, || EventKind::Frozen { frozen_tuples });
-        }
-    }
-
-    /// The second pass, after the indexes have lost their entries, and the end.
-    pub fn vacuum_reclaim(
-        &mut self,
-        mut scan: VacuumScan,
-        transactions: &impl Transactions,
-        log: &mut impl VacuumLog,
-    ) -> Vacuumed {
-        while self.vacuum_reclaim_next(&mut scan, transactions, log) {}
-        self.vacuum_end(scan, log)
-    }
-
-    /// The next page of the second pass; false when there was none.
-    ///
-    /// Source: `lazy_vacuum_heap_rel`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
-    pub fn vacuum_reclaim_next(
-        &mut self,
-        scan: &mut VacuumScan,
-        transactions: &impl Transactions,
-        log: &mut impl VacuumLog,
-    ) -> bool {
-        if scan.done.bypassed_indexes || scan.reclaimed == scan.with_dead.len() {
-            return false;
-        }
-        let (block, dead) = &scan.with_dead[scan.reclaimed];
-        self.reclaim_page(*block, dead, &mut scan.done, transactions, log);
-        self.record_free(*block, log);
-        scan.reclaimed += 1;
-        true
-    }
-
-    /// The free space map learns of it all, and the end is cut off, unless the table has grown
-    /// meanwhile.
-    ///
-    /// Source: `heap_vacuum_rel`, `should_attempt_truncation` and `lazy_truncate_heap`,
-    /// src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
-    pub fn vacuum_end(&mut self, scan: VacuumScan, log: &mut impl VacuumLog) -> Vacuumed {
-        let mut done = scan.done;
-        let end = scan.rel_pages;
-        if end > scan.fsm_vacuumed_to {
-            let start = BlockNumber(scan.fsm_vacuumed_to);
-            self.fsm_mut().vacuum(start, Some(BlockNumber(end)), log);
-        }
-        if scan.options.truncate {
-            let freeable = end - scan.nonempty_pages;
-            let is_worth_while =
-                freeable >= TRUNCATE_MIN_PAGES || freeable >= end / TRUNCATE_FRACTION;
-            done.took_lock = freeable > 0 && is_worth_while;
-        }
-        if done.took_lock && self.page_count() == end {
-            done.truncated = self.truncate_empty(scan.nonempty_pages, log);
-        }
-        done
-    }
-
-    /// Source: `lazy_vacuum_heap_page`, src/backend/access/heap/vacuumlazy.c (REL_15_STABLE,
-    /// REL_18_STABLE).
-    fn reclaim_page(
-        &mut self,
-        block: BlockNumber,
-        dead: &[OffsetNumber],
-        done: &mut Vacuumed,
-        transactions: &impl Transactions,
-        log: &mut impl VacuumLog,
-    ) {
-        let behaviour = *self.behaviour();
-        let page = self.page_mut(block);
-        page.reclaim_dead(&behaviour, dead);
-        let count = u32::try_from(dead.len()).unwrap_or(u32::MAX);
-        let visible = page::all_visible(page, transactions);
-        let change = match visible {
-            Some(found) if behaviour.visibility_in_cleaning_records => {
-                Change::CleanedVisible(PageCleaning {
-                    unused: count,
-                    has_conflict_horizon: found.has_visible_xid,
-                    ..PageCleaning::default()
-                })
-            }
-            _ => Change::Cleaned(count),
-        };
-        log.changed(block, change, page.exact_free_space());
-        done.cleaned.push((block, count));
-        self.note(block, || EventKind::Reclaimed {
-            items: dead.iter().map(|offset| offset.0).collect(),
-        });
-        if let Some(found) = visible {
-            self.set_visible_logged(block, found.all_frozen, done, log);
         }
     }
 
@@ -431,39 +388,5 @@ impl Heap {
     fn record_free(&mut self, block: BlockNumber, log: &mut impl VacuumLog) {
         let free = self.page_mut(block).heap_free_space();
         self.fsm_mut().record(block, free, log);
-    }
-
-    /// Cuts off empty pages at the end; pages before and after.
-    ///
-    /// Source: `lazy_truncate_heap` and `count_nondeletable_pages`,
-    /// src/backend/access/heap/vacuumlazy.c (REL_18_STABLE); `RelationTruncate`,
-    /// src/backend/catalog/storage.c. Differs: the lock is always had at once.
-    fn truncate_empty(
-        &mut self,
-        nonempty_pages: u32,
-        log: &mut impl VacuumLog,
-    ) -> Option<(u32, u32)> {
-        let before = self.page_count();
-        let is_used = |(_, item)| item != LinePointer::Unused;
-        let in_use = |page: &HeapPage| page.each_item().any(is_used);
-        let after = (nonempty_pages..before)
-            .rev()
-            .find(|&block| in_use(self.page_mut(BlockNumber(block))))
-            .map_or(nonempty_pages, |block| block + 1);
-        if after == before {
-            return None;
-        }
-        self.truncate_pages(after);
-        self.note_cut(before, after);
-        let truncation = Truncation {
-            heap_pages: after,
-            fsm: self.fsm_mut().truncate(after),
-            vm: self.vm_mut().truncate(after),
-        };
-        log.truncated(&truncation);
-        if truncation.fsm.is_some() {
-            self.fsm_mut().vacuum(BlockNumber(after), None, log);
-        }
-        Some((before, after))
     }
 }

@@ -1,32 +1,20 @@
 //! VACUUM of a table and its indexes: what the heap's passes and the indexes log.
 
-use std::cell::RefCell;
-
+use pgheadroom_layout::BlockNumber;
 use pgheadroom_layout::version::OpportunisticFreeze;
-use pgheadroom_layout::wal_record::{
-    Page, heap_freeze, heap_prune, heap_prune_and_visible, heap_vacuum_cleanup, heap_visible,
-};
-use pgheadroom_layout::{Behaviour, BlockNumber};
 
-use crate::btree::{Btree, OpenDeletion};
-use crate::checkpoint::ForkId;
-use crate::executor::fetch::HeapAccess;
-use crate::executor::rows::Rows;
+use crate::btree::{BulkDeletion, OpenDeletion};
 use crate::executor::table::Table;
 use crate::executor::{Database, FreezeAges, TableId};
-use crate::fsm::Modified;
-use crate::gin::{Surroundings, Vacuuming};
-use crate::procarray::{ProcArray, SinceThen};
-use crate::row::{Form, NULL_SLOT, RowType, Texts};
-use crate::transaction::{Transactions, Xid};
-use crate::vacuum::{
-    Change, FreezeKind, Truncation, VacuumLog, VacuumOptions, VacuumScan, Vacuumed,
-};
-use crate::vm::{ForkTruncation, VisibilityMap};
-use crate::wal::{IndexLog, RecordType, Wal};
+use crate::procarray::SinceThen;
+use crate::transaction::Xid;
+use crate::vacuum::{ScanStep, VacuumOptions, VacuumScan, Vacuumed};
+use crate::wal::Wal;
 
-/// In so many steps a pass over an index goes by, at most.
-const STEPS_OF_A_PASS: u32 = 200;
+mod heap_log;
+mod index_pass;
+
+use heap_log::HeapLog;
 
 /// A VACUUM of a table, or of its TOAST table, in progress.
 #[derive(Debug)]
@@ -39,6 +27,10 @@ pub struct RunningVacuum {
     by_itself: bool,
     /// What the pass over the index did, until its end.
     open: Option<OpenDeletion>,
+    /// Whether the heap's first pass is at its end.
+    is_last_round: bool,
+    /// What the last pass over each B-tree found, if there was any.
+    passes: Vec<Option<BulkDeletion>>,
 }
 
 /// What comes next.
@@ -52,6 +44,9 @@ enum Phase {
     /// The end of the pass over that index, which others may have passed by meanwhile.
     IndexEnd(usize),
     Reclaim,
+    /// What is left to do at the index at this place.
+    Cleanup(usize),
+    End,
 }
 
 /// What a step of a VACUUM was.
@@ -163,15 +158,18 @@ impl Database {
         let options = VacuumOptions {
             has_indexes: table.has_indexes(),
             truncate: options.truncate && table.class.parameters.truncates,
+            memory_kb: self.memory_settings.of_vacuum(options.by_itself),
             ..self.by_age(options, table, oldest_xmin)
         };
         RunningVacuum {
             relation,
             oldest_xmin,
-            scan: VacuumScan::new(options, table.heap.page_count()),
+            scan: VacuumScan::new(&self.behaviour, options, table.heap.page_count()),
             phase: Phase::Scan,
             by_itself: options.by_itself,
             open: None,
+            is_last_round: false,
+            passes: vec![None; table.indexes.btrees.len()],
         }
     }
 
@@ -256,30 +254,29 @@ impl Table {
         since_then: &SinceThen<'_>,
         wal: &mut Wal,
     ) -> VacuumStep {
-        if let Phase::Index(position) = running.phase {
-            if position < self.indexes.btrees.len() {
-                running.phase = Phase::IndexPass(position, BlockNumber(0));
-                return self.vacuum_index(position, running, since_then.procs, wal);
+        match running.phase {
+            Phase::Index(position) => self.begin_index(position, running, since_then.procs, wal),
+            Phase::IndexPass(position, from) => {
+                self.pass_index(position, from, running, since_then.procs)
             }
-            let others = position - self.indexes.btrees.len();
-            let hashes = self.indexes.hashes.len();
-            if others < hashes {
-                running.phase = Phase::Index(position + 1);
-                return self.vacuum_hash(others, running, wal);
+            Phase::IndexEnd(position) => self.end_index(position, running, since_then.procs, wal),
+            Phase::Cleanup(position) => {
+                self.cleanup_index(position, running, since_then.procs, wal)
             }
-            if others < hashes + self.indexes.gins.len() {
-                running.phase = Phase::Index(position + 1);
-                return self.vacuum_gin(others - hashes, running, since_then.procs, wal);
-            }
-            running.phase = Phase::Reclaim;
+            Phase::Scan | Phase::Reclaim | Phase::End => self.vacuum_heap(running, since_then, wal),
         }
-        if let Phase::IndexPass(position, from) = running.phase {
-            return self.pass_index(position, from, running, since_then.procs);
-        }
-        if let Phase::IndexEnd(position) = running.phase {
-            running.phase = Phase::Index(position + 1);
-            return self.end_index(position, running.open.take(), since_then.procs, wal);
-        }
+    }
+
+    /// A page of one of the heap's passes, or what comes at its end.
+    ///
+    /// Source: `lazy_scan_heap` and `lazy_vacuum_heap_rel`,
+    /// src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
+    fn vacuum_heap(
+        &mut self,
+        running: &mut RunningVacuum,
+        since_then: &SinceThen<'_>,
+        wal: &mut Wal,
+    ) -> VacuumStep {
         let mut log = HeapLog {
             wal,
             behaviour: *self.heap.behaviour(),
@@ -291,279 +288,41 @@ impl Table {
             texts: &self.values.texts,
         };
         let scan = &mut running.scan;
-        let goes_on = match running.phase {
-            Phase::Scan => {
-                if !self.heap.vacuum_scan_next(scan, since_then, &mut log) {
-                    running.phase = Phase::Index(0);
-                    return VacuumStep::Pages(0);
+        match running.phase {
+            Phase::Scan => match self.heap.vacuum_scan_next(scan, since_then, &mut log) {
+                ScanStep::Page => VacuumStep::Pages(1),
+                step @ (ScanStep::Full | ScanStep::End) => {
+                    running.is_last_round = step == ScanStep::End;
+                    running.phase = if scan.needs_index_pass() {
+                        Phase::Index(0)
+                    } else {
+                        Phase::Reclaim
+                    };
+                    VacuumStep::Pages(0)
                 }
-                true
+            },
+            Phase::Reclaim => {
+                if self.heap.vacuum_reclaim_next(scan, since_then, &mut log) {
+                    return VacuumStep::Pages(1);
+                }
+                running.phase = if running.is_last_round {
+                    self.heap.vacuum_rest_of_fsm(scan, &mut log);
+                    Phase::Cleanup(0)
+                } else {
+                    self.heap.vacuum_round_end(scan, &mut log);
+                    Phase::Scan
+                };
+                VacuumStep::Pages(0)
             }
-            _ => self.heap.vacuum_reclaim_next(scan, since_then, &mut log),
-        };
-        if goes_on {
-            return VacuumStep::Pages(1);
-        }
-        let scan = std::mem::replace(scan, VacuumScan::new(VacuumOptions::default(), 0));
-        let done = self.heap.vacuum_end(scan, &mut log);
-        self.counters.n_dead_tup = i64::try_from(done.recently_dead_tuples).unwrap_or(i64::MAX);
-        self.counters.n_ins_since_vacuum = 0;
-        VacuumStep::Done(done)
-    }
-
-    /// The pass over an index, if it needs one.
-    ///
-    /// Source: `lazy_vacuum_all_indexes`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
-    /// Differs: entries go at its beginning, whichever page they lie on.
-    fn vacuum_index(
-        &mut self,
-        position: usize,
-        running: &mut RunningVacuum,
-        procs: &ProcArray,
-        wal: &mut Wal,
-    ) -> VacuumStep {
-        let scan = &running.scan;
-        if !scan.needs_index_pass() {
-            return VacuumStep::IndexPages(0);
-        }
-        let is_dead = |tid| scan.is_dead(tid);
-        running.open = Some(self.with_index(position, procs, wal, |tree, heap, log| {
-            tree.begin_bulk_delete(is_dead, procs.next_xid(), heap, log)
-        }));
-        VacuumStep::IndexPages(0)
-    }
-
-    /// The pass comes to the next pages: those that it deletes remember who is next by then.
-    fn pass_index(
-        &mut self,
-        position: usize,
-        from: BlockNumber,
-        running: &mut RunningVacuum,
-        procs: &ProcArray,
-    ) -> VacuumStep {
-        let tree = &mut self.indexes.btrees[position].tree;
-        let pages = tree.page_count();
-        let Some(open) = running.open.as_mut() else {
-            running.phase = Phase::IndexEnd(position);
-            return VacuumStep::IndexPages(1);
-        };
-        let to = from
-            .0
-            .saturating_add(pages.div_ceil(STEPS_OF_A_PASS))
-            .min(pages);
-        tree.delete_again(open, from..BlockNumber(to), procs.next_xid());
-        running.phase = if to < pages {
-            Phase::IndexPass(position, BlockNumber(to))
-        } else {
-            Phase::IndexEnd(position)
-        };
-        VacuumStep::IndexPages(to - from.0)
-    }
-
-    /// The pass over a hash index, if it needs one, at once.
-    fn vacuum_hash(
-        &mut self,
-        position: usize,
-        running: &RunningVacuum,
-        wal: &mut Wal,
-    ) -> VacuumStep {
-        let index = &mut self.indexes.hashes[position].index;
-        let scan = &running.scan;
-        if !scan.needs_index_pass() {
-            return VacuumStep::IndexPages(0);
-        }
-        index.bulk_delete(|tid| scan.is_dead(tid), wal);
-        VacuumStep::IndexPages(index.page_count())
-    }
-
-    /// The pass over a GIN, if it needs one, and its end, at once.
-    fn vacuum_gin(
-        &mut self,
-        position: usize,
-        running: &RunningVacuum,
-        procs: &ProcArray,
-        wal: &mut Wal,
-    ) -> VacuumStep {
-        let index = &mut self.indexes.gins[position].index;
-        let scan = &running.scan;
-        let around = &mut Surroundings {
-            wal,
-            is_removable: &|xid| procs.is_removable(xid),
-        };
-        let has_removed = scan.needs_index_pass();
-        if has_removed {
-            let vacuuming = Vacuuming {
-                is_autovacuum: running.by_itself,
-                next_xid: procs.next_xid(),
-                is_dead: &|tid| scan.is_dead(tid),
-            };
-            index.bulk_delete(&vacuuming, around);
-        }
-        index.vacuum_cleanup(has_removed, running.by_itself, around);
-        VacuumStep::IndexPages(index.page_count())
-    }
-
-    /// Source: `lazy_cleanup_all_indexes`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
-    fn end_index(
-        &mut self,
-        position: usize,
-        open: Option<OpenDeletion>,
-        procs: &ProcArray,
-        wal: &mut Wal,
-    ) -> VacuumStep {
-        self.with_index(position, procs, wal, |tree, heap, log| {
-            let bulk = open.map(|open| tree.end_bulk_delete(open, heap, log));
-            tree.vacuum_cleanup(bulk, procs.next_xid(), heap, log);
-        });
-        VacuumStep::IndexPages(0)
-    }
-
-    fn with_index<R>(
-        &mut self,
-        position: usize,
-        procs: &ProcArray,
-        wal: &mut Wal,
-        work: impl FnOnce(&mut Btree, &HeapAccess<'_, '_>, &mut IndexLog<'_, '_>) -> R,
-    ) -> R {
-        let wal = RefCell::new(wal);
-        let mut indexes = std::mem::take(&mut self.indexes.btrees);
-        let index = &mut indexes[position];
-        let heap = HeapAccess::new(self.heap_parts(), procs, &wal, None);
-        let mut log = index.log(&wal);
-        let done = work(&mut index.tree, &heap, &mut log);
-        self.indexes.btrees = indexes;
-        done
-    }
-}
-
-/// Writes the records of a VACUUM of a heap.
-struct HeapLog<'a> {
-    wal: &'a mut Wal,
-    behaviour: Behaviour,
-    main: ForkId,
-    fsm: ForkId,
-    vm: ForkId,
-    row_type: &'a RowType,
-    rows: &'a Rows,
-    texts: &'a Texts,
-}
-
-impl HeapLog<'_> {
-    /// A map's page whose tail was cleared is logged whole where hints are logged.
-    ///
-    /// Source: `FreeSpaceMapPrepareTruncateRel`, src/backend/storage/freespace/freespace.c;
-    /// `visibilitymap_prepare_truncate`, src/backend/access/heap/visibilitymap.c
-    /// (REL_15_STABLE, REL_18_STABLE).
-    fn truncate_map(&mut self, fork: ForkId, truncation: ForkTruncation) {
-        if let Some(block) = truncation.cut_page {
-            if self.wal.hints_are_logged() {
-                self.wal.whole_page(fork, block, 0);
-            } else {
-                self.wal.change_unlogged(fork, block);
+            _ => {
+                let none = VacuumScan::new(self.heap.behaviour(), VacuumOptions::default(), 0);
+                let scan = std::mem::replace(scan, none);
+                let done = self.heap.vacuum_end(scan, &mut log);
+                let recently_dead = i64::try_from(done.recently_dead_tuples);
+                self.counters.n_dead_tup = recently_dead.unwrap_or(i64::MAX);
+                self.counters.n_ins_since_vacuum = 0;
+                VacuumStep::Done(done)
             }
-        }
-        self.wal.truncate(fork, truncation.pages);
-    }
-}
-
-impl Modified for HeapLog<'_> {
-    fn modified(&mut self, fsm_block: BlockNumber) {
-        self.wal.hint(self.fsm, fsm_block, 0);
-    }
-}
-
-impl VacuumLog for HeapLog<'_> {
-    fn hinted(&mut self, block: BlockNumber, hole_bytes: u32) -> bool {
-        self.wal.hint_image(self.main, block, hole_bytes)
-    }
-
-    fn changed(&mut self, block: BlockNumber, change: Change, hole_bytes: u32) -> bool {
-        if change == Change::MadeVisible {
-            let vm_page = self.wal.change(self.vm, VisibilityMap::map_page(block), 0);
-            let page = if self.wal.hints_are_logged() {
-                self.wal.change(self.main, block, hole_bytes)
-            } else {
-                self.wal.name(self.main, block)
-            };
-            self.wal
-                .record(RecordType::HeapVisible, heap_visible(vm_page, page));
-            return page != Page::Change;
-        }
-        if let Change::PrunedVisible(cleaning) | Change::CleanedVisible(cleaning) = change {
-            let changes_page = cleaning.changes_items() || cleaning.frozen > 0;
-            let page = if changes_page || self.wal.hints_are_logged() {
-                self.wal.change(self.main, block, hole_bytes)
-            } else {
-                self.wal.name(self.main, block)
-            };
-            let vm_page = self.wal.change(self.vm, VisibilityMap::map_page(block), 0);
-            let record = match change {
-                Change::CleanedVisible(_) => RecordType::HeapVacuum,
-                _ => RecordType::HeapPruneVacuum,
-            };
-            self.wal
-                .record(record, heap_prune_and_visible(cleaning, page, vm_page));
-            return page != Page::Change;
-        }
-        let page = self.wal.change(self.main, block, hole_bytes);
-        let behaviour = &self.behaviour;
-        let (record, bytes) = match change {
-            Change::Pruned(cleaning) => (
-                RecordType::HeapPruneVacuum,
-                heap_prune(behaviour, cleaning, page),
-            ),
-            Change::Frozen(tuples, plans) => {
-                let bytes = heap_freeze(behaviour, tuples, plans, page);
-                (RecordType::HeapFreeze, bytes.expect("a version to 16"))
-            }
-            Change::Cleaned(unused) => (
-                RecordType::HeapVacuum,
-                heap_vacuum_cleanup(behaviour, unused, page),
-            ),
-            Change::MadeVisible | Change::PrunedVisible(_) | Change::CleanedVisible(_) => {
-                unreachable!("handled above")
-            }
-        };
-        self.wal.record(record, bytes);
-        page != Page::Change
-    }
-
-    fn owes_image(&self, block: BlockNumber) -> bool {
-        self.wal.owes_image(self.main, block)
-    }
-
-    fn logs_hints(&self) -> bool {
-        self.wal.hints_are_logged()
-    }
-
-    fn truncated(&mut self, truncation: &Truncation) {
-        if let Some(fsm) = truncation.fsm {
-            self.truncate_map(self.fsm, fsm);
-        }
-        if let Some(vm) = truncation.vm {
-            self.truncate_map(self.vm, vm);
-        }
-        self.wal.truncate(self.main, truncation.heap_pages);
-    }
-
-    fn freeze_kind(&self, row: u32) -> FreezeKind {
-        let columns = &self.row_type.columns;
-        let slots = self.rows.slots(row);
-        let is_null = |slot: &i64| *slot == NULL_SLOT;
-        let mut filled = columns.iter().zip(slots).filter(|(_, slot)| !is_null(slot));
-        let mut kept = columns.iter().zip(slots).filter(|(column, slot)| {
-            column.kind.is_kept() && column.width.is_none() && !is_null(slot)
-        });
-        let is_external = |slot| {
-            matches!(
-                self.texts.form_in_slot(slot, None),
-                Some(Form::External { .. })
-            )
-        };
-        FreezeKind {
-            has_nulls: slots.iter().any(is_null),
-            has_var_width: filled.any(|(column, _)| column.width.is_none()),
-            has_external: self.texts.has_forms() && kept.any(|(_, &slot)| is_external(slot)),
         }
     }
 }

@@ -23,7 +23,7 @@ impl GinIndex {
         rows: impl Iterator<Item = Result<(Vec<Key>, Tid), E>>,
         wal: &mut Wal,
     ) -> Result<(), E> {
-        let memory = u64::from(self.options.server.maintenance_work_mem) * KB;
+        let memory = u64::from(self.options.server.memory.maintenance_work_mem) * KB;
         let mut gathered = Accumulator::new(self.behaviour.memory_chunk_header_bytes, false);
         let around = &mut Surroundings {
             wal,

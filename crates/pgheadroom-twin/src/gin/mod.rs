@@ -33,6 +33,7 @@ use pgheadroom_layout::{Behaviour, BlockNumber};
 use crate::checkpoint::ForkId;
 use crate::fsm::FreeSpaceMap;
 use crate::gin::page::{Content, Entries, Page};
+use crate::memory_settings::MemorySettings;
 use crate::transaction::Xid;
 use crate::wal::{ForkLog, GinRecord, RecordType, Wal};
 
@@ -53,17 +54,13 @@ pub struct GinOptions {
     pub server: GinSettings,
 }
 
-/// Settings of a server that decide when and how rows come to the trees; all in kB.
+/// Settings of a server that decide when and how rows come to the trees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GinSettings {
-    /// `gin_pending_list_limit`.
+    /// `gin_pending_list_limit`, in kB.
     pub pending_list_limit: u32,
-    /// `work_mem`.
-    pub work_mem: u32,
-    /// `maintenance_work_mem`.
-    pub maintenance_work_mem: u32,
-    /// What an autovacuum worker has instead of it.
-    pub autovacuum_work_mem: u32,
+    /// What a command may take.
+    pub memory: MemorySettings,
 }
 
 impl Default for GinOptions {
@@ -81,9 +78,7 @@ impl Default for GinSettings {
     fn default() -> Self {
         Self {
             pending_list_limit: 4096,
-            work_mem: 4096,
-            maintenance_work_mem: 65_536,
-            autovacuum_work_mem: 65_536,
+            memory: MemorySettings::default(),
         }
     }
 }

@@ -74,7 +74,7 @@ impl GinIndex {
         let server = self.options.server;
         let limit = self.options.pending_list_limit;
         if pages > u64::from(limit.unwrap_or(server.pending_list_limit)) * KB {
-            self.clean_pending_list(true, server.work_mem, around);
+            self.clean_pending_list(true, server.memory.work_mem, around);
         }
     }
 

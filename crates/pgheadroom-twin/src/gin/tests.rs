@@ -147,7 +147,10 @@ fn index(fast_update: bool, wal: &mut Wal) -> GinIndex {
         fast_update,
         pending_list_limit: Some(64),
         server: GinSettings {
-            work_mem: 64,
+            memory: MemorySettings {
+                work_mem: 64,
+                ..MemorySettings::default()
+            },
             ..GinSettings::default()
         },
     };
@@ -194,6 +197,7 @@ proptest! {
                     let is_dead = |tid: Tid| goes(row(tid));
                     let vacuuming = Vacuuming {
                         is_autovacuum: false,
+                        is_first_pass: true,
                         next_xid: Xid(rest + 10),
                         is_dead: &is_dead,
                     };

@@ -16,6 +16,8 @@ use crate::wal::GinRecord;
 pub(crate) struct Vacuuming<'a> {
     /// Whether a worker of autovacuum does it.
     pub is_autovacuum: bool,
+    /// Whether it is the first time that it passes over the index.
+    pub is_first_pass: bool,
     /// The next transaction's number.
     pub next_xid: Xid,
     pub is_dead: &'a dyn Fn(Tid) -> bool,
@@ -26,7 +28,9 @@ impl GinIndex {
     ///
     /// Source: `ginbulkdelete`.
     pub fn bulk_delete(&mut self, vacuuming: &Vacuuming<'_>, around: &mut Surroundings<'_>) {
-        self.clean_for_vacuum(vacuuming.is_autovacuum, around);
+        if vacuuming.is_first_pass {
+            self.clean_for_vacuum(vacuuming.is_autovacuum, around);
+        }
         let mut next = Some(self.leftmost_leaf());
         while let Some(block) = next {
             let roots = self.vacuum_entries(block, vacuuming.is_dead, around);
@@ -64,15 +68,11 @@ impl GinIndex {
     ///
     /// Source: `ginvacuumcleanup` with `analyze_only`.
     pub fn clean_for_analyze(&mut self, around: &mut Surroundings<'_>) {
-        self.clean_pending_list(true, self.options.server.autovacuum_work_mem, around);
+        self.clean_pending_list(true, self.options.server.memory.autovacuum_work_mem, around);
     }
 
     fn clean_for_vacuum(&mut self, is_autovacuum: bool, around: &mut Surroundings<'_>) {
-        let memory = if is_autovacuum {
-            self.options.server.autovacuum_work_mem
-        } else {
-            self.options.server.maintenance_work_mem
-        };
+        let memory = self.options.server.memory.of_vacuum(is_autovacuum);
         self.clean_pending_list(false, memory, around);
     }
 

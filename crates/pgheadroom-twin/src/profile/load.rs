@@ -81,6 +81,7 @@ pub fn database(server: &ServerSpec, version: PgVersion) -> Database {
     let mut db = Database::new(behaviour, settings);
     db.set_freeze_ages(server.freeze_ages());
     db.set_gin_settings(server.gin_settings());
+    db.set_memory_settings(server.memory_settings());
     if server.wal_level == WalLevel::Minimal {
         db.wal_mut()
             .skip_new_relations(wal_skip_threshold_pages(server));

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny};
 
 use crate::executor::{FreezeAges, GinSettings};
+use crate::memory_settings::MemorySettings;
 use crate::profile::settings::bytes_of;
 
 /// Settings of the server.
@@ -80,13 +81,20 @@ impl ServerSpec {
     /// How rows come to GINs.
     #[must_use]
     pub fn gin_settings(&self) -> GinSettings {
-        let defaults = GinSettings::default();
+        let limit = self.kilobytes("gin_pending_list_limit");
+        GinSettings {
+            pending_list_limit: limit.unwrap_or(GinSettings::default().pending_list_limit),
+            memory: self.memory_settings(),
+        }
+    }
+
+    /// What a command may take.
+    #[must_use]
+    pub fn memory_settings(&self) -> MemorySettings {
+        let defaults = MemorySettings::default();
         let maintenance = self.kilobytes("maintenance_work_mem");
         let maintenance_work_mem = maintenance.unwrap_or(defaults.maintenance_work_mem);
-        GinSettings {
-            pending_list_limit: self
-                .kilobytes("gin_pending_list_limit")
-                .unwrap_or(defaults.pending_list_limit),
+        MemorySettings {
             work_mem: self.kilobytes("work_mem").unwrap_or(defaults.work_mem),
             maintenance_work_mem,
             // -1, the default, is the other one.

@@ -3,9 +3,10 @@
 //! A VACUUM may go page by page while others change the table: it looks at the pages that were
 //! there when it began, and at the visibility map when it comes to it.
 
-use pgheadroom_layout::{BlockNumber, OffsetNumber};
+use pgheadroom_layout::{Behaviour, BlockNumber};
 
 use crate::page::Tid;
+use crate::vacuum::dead_items::DeadItems;
 use crate::vacuum::{VacuumOptions, Vacuumed};
 use crate::vm::VisibilityMap;
 
@@ -14,38 +15,63 @@ use crate::vm::VisibilityMap;
 /// Source: `SKIP_PAGES_THRESHOLD`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
 const SKIP_PAGES_THRESHOLD: u32 = 32;
 
+/// What a VACUUM's first pass came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScanStep {
+    /// A page.
+    Page,
+    /// The memory for dead line pointers is full: indexes and second pass come before it goes on.
+    Full,
+    /// Its end.
+    End,
+}
+
 /// What the first pass found, and how far both passes are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VacuumScan {
     pub(super) options: VacuumOptions,
     pub(super) done: Vacuumed,
-    pub(super) with_dead: Vec<(BlockNumber, Vec<OffsetNumber>)>,
-    /// Pages of those that the second pass is done with.
+    pub(super) dead_items: DeadItems,
+    /// Pages of those that have some that the second pass is done with.
     pub(super) reclaimed: usize,
+    /// How often the indexes were passed over before the first pass was at its end.
+    pub(super) early_rounds: u32,
     /// One more than the last page that is known to have tuples.
     pub(super) nonempty_pages: u32,
     /// Where the free space map's upper levels are up to date to.
     pub(super) fsm_vacuumed_to: u32,
     /// Pages when it began; what is added later is not looked at.
     pub(super) rel_pages: u32,
+    /// The page that was looked at last.
+    pub(super) last_scanned: BlockNumber,
+    ahead: Ahead,
+}
+
+/// What the first pass has before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Ahead {
+    /// The page that comes next, where it was known before the memory was found to be full.
+    held: Option<BlockNumber>,
     next: u32,
     /// One more than the last page before the next look at the visibility map.
     run_end: u32,
+    skipped_unfrozen: bool,
 }
 
 impl VacuumScan {
     /// A VACUUM of a table of so many pages that is about to begin.
-    pub(crate) fn new(options: VacuumOptions, rel_pages: u32) -> Self {
+    pub(crate) fn new(behaviour: &Behaviour, options: VacuumOptions, rel_pages: u32) -> Self {
         Self {
             options,
             done: Vacuumed::default(),
-            with_dead: Vec::new(),
+            dead_items: DeadItems::new(behaviour, options.memory_kb, rel_pages),
             reclaimed: 0,
+            early_rounds: 0,
             nonempty_pages: 0,
             fsm_vacuumed_to: 0,
             rel_pages,
-            next: 0,
-            run_end: 0,
+            last_scanned: BlockNumber(0),
+            ahead: Ahead::default(),
         }
     }
 
@@ -64,53 +90,85 @@ impl VacuumScan {
     /// Whether the indexes have to lose entries before the second pass.
     #[must_use]
     pub fn needs_index_pass(&self) -> bool {
-        !self.done.bypassed_indexes && !self.with_dead.is_empty()
+        !self.done.bypassed_indexes && !self.dead_items.pages().is_empty()
+    }
+
+    /// Whether the first pass was not interrupted so far.
+    #[must_use]
+    pub const fn is_first_round(&self) -> bool {
+        self.early_rounds == 0
+    }
+
+    /// Whether the indexes have lost entries.
+    #[must_use]
+    pub fn has_passed_indexes(&self) -> bool {
+        !self.is_first_round() || self.needs_index_pass()
     }
 
     /// Pages that the first pass will look at, if the map stays as it is, or that the second one
     /// has left.
     pub(crate) fn pages_left(&self, vm: &VisibilityMap) -> usize {
-        let mut ahead = Self {
-            next: self.next,
-            run_end: self.run_end,
-            ..Self::new(self.options, self.rel_pages)
-        };
-        let scanned = std::iter::from_fn(|| ahead.next_block(vm)).count();
+        let mut ahead = self.ahead;
+        let next = || ahead.next_block(self.options, self.rel_pages, vm);
+        let scanned = std::iter::from_fn(next).count();
         if self.done.bypassed_indexes {
             return scanned;
         }
-        scanned + self.with_dead.len() - self.reclaimed
+        scanned + self.dead_items.pages().len() - self.reclaimed
     }
 
     /// Whether the line pointer at this TID is dead.
     #[must_use]
     pub fn is_dead(&self, tid: Tid) -> bool {
-        let page = self
-            .with_dead
-            .binary_search_by_key(&{ tid.block }, |page| page.0);
-        page.is_ok_and(|page| self.with_dead[page].1.binary_search(&tid.offset).is_ok())
+        self.dead_items.has(tid)
     }
 
+    pub(super) fn next_block(&mut self, vm: &VisibilityMap) -> Option<BlockNumber> {
+        let block = self.ahead.next_block(self.options, self.rel_pages, vm);
+        self.done.skipped_unfrozen = self.ahead.skipped_unfrozen;
+        block
+    }
+
+    /// The page comes next, after another round.
+    pub(super) const fn hold(&mut self, block: BlockNumber) {
+        self.ahead.held = Some(block);
+    }
+
+    /// The page that is held.
+    pub(super) const fn held(&self) -> Option<BlockNumber> {
+        self.ahead.held
+    }
+}
+
+impl Ahead {
     /// The next page to look at: all but runs of at least 32 that may be skipped; always the last.
     ///
     /// Source: `heap_vac_scan_next_block` and `find_next_unskippable_block`,
     /// src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
-    pub(super) fn next_block(&mut self, vm: &VisibilityMap) -> Option<BlockNumber> {
+    fn next_block(
+        &mut self,
+        options: VacuumOptions,
+        rel_pages: u32,
+        vm: &VisibilityMap,
+    ) -> Option<BlockNumber> {
+        if let Some(held) = self.held.take() {
+            return Some(held);
+        }
         if self.next >= self.run_end {
-            if self.next >= self.rel_pages {
+            if self.next >= rel_pages {
                 return None;
             }
-            let looks_at_all = self.options.freeze || self.options.aggressive;
+            let looks_at_all = options.freeze || options.aggressive;
             let may_skip = |block| {
                 let bits = vm.get(BlockNumber(block));
                 bits.all_frozen || (bits.all_visible && !looks_at_all)
             };
-            let unskippable = (self.next..self.rel_pages)
-                .find(|&block| block + 1 == self.rel_pages || !may_skip(block))
-                .unwrap_or(self.rel_pages);
+            let unskippable = (self.next..rel_pages)
+                .find(|&block| block + 1 == rel_pages || !may_skip(block))
+                .unwrap_or(rel_pages);
             if unskippable - self.next >= SKIP_PAGES_THRESHOLD {
                 let is_frozen = |block| vm.get(BlockNumber(block)).all_frozen;
-                self.done.skipped_unfrozen |= !(self.next..unskippable).all(is_frozen);
+                self.skipped_unfrozen |= !(self.next..unskippable).all(is_frozen);
                 self.next = unskippable;
             }
             self.run_end = unskippable + 1;

@@ -1,0 +1,210 @@
+//! What a VACUUM does to a table's indexes.
+
+use std::cell::RefCell;
+
+use pgheadroom_layout::BlockNumber;
+
+use crate::btree::Btree;
+use crate::executor::fetch::HeapAccess;
+use crate::executor::table::Table;
+use crate::executor::vacuum::{Phase, RunningVacuum, VacuumStep};
+use crate::gin::{Surroundings, Vacuuming};
+use crate::procarray::ProcArray;
+use crate::transaction::Transactions;
+use crate::wal::{IndexLog, Wal};
+
+/// In so many steps a pass over an index goes by, at most.
+const STEPS_OF_A_PASS: u32 = 200;
+
+/// An index, by its place among those of its method.
+enum Place {
+    Btree(usize),
+    Hash(usize),
+    Gin(usize),
+}
+
+impl Table {
+    /// Which index is at this place in the order of VACUUM, if there are so many.
+    fn index_at(&self, position: usize) -> Option<Place> {
+        let (btrees, hashes) = (self.indexes.btrees.len(), self.indexes.hashes.len());
+        if position < btrees {
+            return Some(Place::Btree(position));
+        }
+        let others = position - btrees;
+        if others < hashes {
+            return Some(Place::Hash(others));
+        }
+        let gin = others - hashes;
+        (gin < self.indexes.gins.len()).then_some(Place::Gin(gin))
+    }
+
+    /// The pass over an index: of a B-tree it begins, of others it is over at once.
+    ///
+    /// Source: `lazy_vacuum_all_indexes`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
+    pub(super) fn begin_index(
+        &mut self,
+        position: usize,
+        running: &mut RunningVacuum,
+        procs: &ProcArray,
+        wal: &mut Wal,
+    ) -> VacuumStep {
+        running.phase = Phase::Index(position + 1);
+        match self.index_at(position) {
+            Some(Place::Btree(position)) => {
+                running.phase = Phase::IndexPass(position, BlockNumber(0));
+                self.vacuum_btree(position, running, procs, wal)
+            }
+            Some(Place::Hash(position)) => {
+                let scan = &running.scan;
+                let index = &mut self.indexes.hashes[position].index;
+                index.bulk_delete(|tid| scan.is_dead(tid), wal);
+                VacuumStep::IndexPages(index.page_count())
+            }
+            Some(Place::Gin(position)) => self.vacuum_gin(position, running, procs, wal),
+            None => {
+                running.phase = Phase::Reclaim;
+                VacuumStep::IndexPages(0)
+            }
+        }
+    }
+
+    /// Differs: entries go at the beginning of the pass, whichever page they lie on.
+    fn vacuum_btree(
+        &mut self,
+        position: usize,
+        running: &mut RunningVacuum,
+        procs: &ProcArray,
+        wal: &mut Wal,
+    ) -> VacuumStep {
+        let scan = &running.scan;
+        let is_dead = |tid| scan.is_dead(tid);
+        running.open = Some(self.with_index(position, procs, wal, |tree, heap, log| {
+            tree.begin_bulk_delete(is_dead, procs.next_xid(), heap, log)
+        }));
+        VacuumStep::IndexPages(0)
+    }
+
+    /// The pass comes to the next pages: those that it deletes remember who is next by then.
+    pub(super) fn pass_index(
+        &mut self,
+        position: usize,
+        from: BlockNumber,
+        running: &mut RunningVacuum,
+        procs: &ProcArray,
+    ) -> VacuumStep {
+        let tree = &mut self.indexes.btrees[position].tree;
+        let pages = tree.page_count();
+        let Some(open) = running.open.as_mut() else {
+            running.phase = Phase::IndexEnd(position);
+            return VacuumStep::IndexPages(1);
+        };
+        let to = from
+            .0
+            .saturating_add(pages.div_ceil(STEPS_OF_A_PASS))
+            .min(pages);
+        tree.delete_again(open, from..BlockNumber(to), procs.next_xid());
+        running.phase = if to < pages {
+            Phase::IndexPass(position, BlockNumber(to))
+        } else {
+            Phase::IndexEnd(position)
+        };
+        VacuumStep::IndexPages(to - from.0)
+    }
+
+    /// A page that the pass has deleted may be free by now.
+    pub(super) fn end_index(
+        &mut self,
+        position: usize,
+        running: &mut RunningVacuum,
+        procs: &ProcArray,
+        wal: &mut Wal,
+    ) -> VacuumStep {
+        running.phase = Phase::Index(position + 1);
+        if let Some(open) = running.open.take() {
+            let end = |tree: &mut Btree, heap: &HeapAccess<'_, '_>, log: &mut IndexLog<'_, '_>| {
+                tree.end_bulk_delete(open, heap, log)
+            };
+            running.passes[position] = Some(self.with_index(position, procs, wal, end));
+        }
+        VacuumStep::IndexPages(0)
+    }
+
+    /// The pass over a GIN, at once.
+    fn vacuum_gin(
+        &mut self,
+        position: usize,
+        running: &RunningVacuum,
+        procs: &ProcArray,
+        wal: &mut Wal,
+    ) -> VacuumStep {
+        let index = &mut self.indexes.gins[position].index;
+        let scan = &running.scan;
+        let around = &mut Surroundings {
+            wal,
+            is_removable: &|xid| procs.is_removable(xid),
+        };
+        let vacuuming = Vacuuming {
+            is_autovacuum: running.by_itself,
+            is_first_pass: scan.is_first_round(),
+            next_xid: procs.next_xid(),
+            is_dead: &|tid| scan.is_dead(tid),
+        };
+        index.bulk_delete(&vacuuming, around);
+        VacuumStep::IndexPages(index.page_count())
+    }
+
+    /// What VACUUM does to each index at its end.
+    ///
+    /// Source: `lazy_cleanup_all_indexes`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
+    pub(super) fn cleanup_index(
+        &mut self,
+        position: usize,
+        running: &mut RunningVacuum,
+        procs: &ProcArray,
+        wal: &mut Wal,
+    ) -> VacuumStep {
+        running.phase = Phase::Cleanup(position + 1);
+        let had_pass = running.scan.has_passed_indexes();
+        let pages = match self.index_at(position) {
+            Some(Place::Btree(position)) => {
+                let bulk = running.passes[position].take();
+                self.with_index(position, procs, wal, |tree, heap, log| {
+                    tree.vacuum_cleanup(bulk, procs.next_xid(), heap, log);
+                });
+                u32::from(!had_pass)
+            }
+            Some(Place::Hash(_)) => 0,
+            Some(Place::Gin(position)) => {
+                let index = &mut self.indexes.gins[position].index;
+                let around = &mut Surroundings {
+                    wal,
+                    is_removable: &|xid| procs.is_removable(xid),
+                };
+                index.vacuum_cleanup(had_pass, running.by_itself, around);
+                if had_pass { 0 } else { index.page_count() }
+            }
+            None => {
+                running.phase = Phase::End;
+                0
+            }
+        };
+        VacuumStep::IndexPages(pages)
+    }
+
+    fn with_index<R>(
+        &mut self,
+        position: usize,
+        procs: &ProcArray,
+        wal: &mut Wal,
+        work: impl FnOnce(&mut Btree, &HeapAccess<'_, '_>, &mut IndexLog<'_, '_>) -> R,
+    ) -> R {
+        let wal = RefCell::new(wal);
+        let mut indexes = std::mem::take(&mut self.indexes.btrees);
+        let index = &mut indexes[position];
+        let heap = HeapAccess::new(self.heap_parts(), procs, &wal, None);
+        let mut log = index.log(&wal);
+        let done = work(&mut index.tree, &heap, &mut log);
+        self.indexes.btrees = indexes;
+        done
+    }
+}
