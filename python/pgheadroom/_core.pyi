@@ -54,6 +54,7 @@ __all__ = [
     "relation_places",
     "rows_per_page",
     "setting_becomes",
+    "setting_expected",
     "setting_names",
     "simulate",
     "simulate_tprocc",
@@ -340,6 +341,18 @@ def setting_becomes(
     name: str, value: str, *, storage_parameter: bool = False
 ) -> tuple[Literal["modelled", "no effect on pages", "refused", "unknown"], str]:
     """What becomes of a setting or storage parameter in a profile, and why if it is refused."""
+
+def setting_expected(
+    name: str, value: str, version: str, /, *, storage_parameter: bool = False
+) -> str | None:
+    """
+    What a server of the version takes instead of this value.
+
+    None where it takes it, or does not have the name.
+
+    Raises:
+        InputError: A version that is not known.
+    """
 
 def type_names() -> list[str]:
     """Names of the column types that are known, without modifiers."""

@@ -6,8 +6,9 @@ import psycopg
 import pytest
 
 from pgheadroom import _core
-from pgheadroom.errors import InputError
+from pgheadroom.errors import InputError, TwinError
 from pgheadroom.play import play
+from pgheadroom.predict import predict
 from pgheadroom.profile import parse_profile
 from pgheadroom.servers import Host, ServerPrograms
 
@@ -20,6 +21,8 @@ FROM_VERSION = {
     "log_autoanalyze_min_duration": 19,
 }
 """Storage parameters that came later than 15."""
+OWN_CHECKS = {"vacuum_buffer_usage_limit"}
+"""Settings that take less than their range, by code of their own."""
 VALUES = {
     "autovacuum_enabled": "on",
     "user_catalog_table": "on",
@@ -58,6 +61,72 @@ def _check_storage_parameters(
         else:
             with pytest.raises(psycopg.errors.InvalidParameterValue):
                 connection.execute(sql.encode())
+
+
+@pytest.mark.each
+def test_values_that_a_server_takes_are_known(programs: ServerPrograms) -> None:
+    """Both ends of each range, and the number beyond them, beside what the server says to SET."""
+    version = str(programs.version)
+    judged, wrong = 0, []
+    with Host(programs, label="test") as host:
+        cluster = host.cluster("settings")
+        cluster.start({})
+        with cluster.connect() as connection:
+            rows = connection.execute(
+                "SELECT name, vartype, unit, min_val, max_val, enumvals FROM pg_settings"
+                " WHERE context = 'user' AND name = ANY(%s)",
+                [_core.setting_names()],
+            ).fetchall()
+            for name, kind, unit, low, high, words in rows:
+                values = ["maybe", "0x10", "1e2", "-0.4", "7 furlongs", "64kB", "64kb", "2min"]
+                if kind in ("integer", "real"):
+                    values += [low, high, f"{float(low) - 1:.0f}"]
+                    values += [f"{low} {unit}"] if unit and unit != "8kB" else []
+                    values += [f"{int(high) + 1}"] if kind == "integer" else []
+                values += words or []
+                for value in values:
+                    takes = _takes(connection, name, value)
+                    if name in OWN_CHECKS or kind == "string" or (kind == "enum" and not takes):
+                        continue  # or how the server was built
+                    found = _core.setting_expected(name, value, version)
+                    if (found is None) != takes:
+                        wrong.append((name, value, found))
+                    judged += 1
+    assert not wrong
+    assert judged > 200
+
+
+def _takes(connection: psycopg.Connection[tuple[object, ...]], name: str, value: str) -> bool:
+    try:
+        connection.execute("SELECT set_config(%s, %s, false)", [name, value])
+    except psycopg.Error as error:
+        # What a setting's own check says, in view of other settings, has other words.
+        return not any(
+            words in str(error)
+            for words in ("invalid value for", "requires a Boolean", "outside the valid range")
+        )
+    finally:
+        connection.execute("RESET ALL")
+    return True
+
+
+@pytest.mark.pg(">= 16, < 17")
+def test_a_value_out_of_range_is_refused_before_a_server_starts(programs: ServerPrograms) -> None:
+    """VACUUM had 64 kB in the twin's 16, and a server's log was all that `prove` said."""
+    profile = parse_profile(
+        {
+            "schema_version": 1,
+            "server": {"settings": {"maintenance_work_mem": "64kB"}},
+            "table": [{"name": "t", "rows": 10, "columns": [{"name": "id", "type": "int4"}]}],
+            "operation": [{"table": "t", "kind": "insert"}],
+            "run": {"operations": 10},
+        }
+    )
+    said = r"server.settings.maintenance_work_mem: found 64kB, expected .* from 1024 to"
+    with pytest.raises(InputError, match=said):
+        play(profile, server=str(programs.bin_dir))
+    with pytest.raises(TwinError, match=said):
+        predict(profile, server="16")
 
 
 @pytest.mark.pg("< 18")

@@ -53,7 +53,9 @@ mod _core {
     use super::serverlog::{LogFound, LogScan, log_prefix_has, log_time_ms};
 
     #[pymodule_export]
-    use super::settings::{knows_gin_keys, not_evaluated, setting_becomes, setting_names};
+    use super::settings::{
+        knows_gin_keys, not_evaluated, setting_becomes, setting_expected, setting_names,
+    };
 
     #[pymodule_export]
     use super::sql::{

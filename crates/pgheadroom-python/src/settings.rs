@@ -1,7 +1,9 @@
 //! What the twin knows, for Python: settings and storage parameters, and which expressions.
 
+use pgheadroom_layout::PgVersion;
 use pgheadroom_twin::executor::ColumnDefinition;
 use pgheadroom_twin::expression::{Expression, ExpressionError};
+use pgheadroom_twin::profile::setting_values::{self, Wrong};
 use pgheadroom_twin::profile::settings::{Becomes, SETTINGS, STORAGE_PARAMETERS, names};
 use pyo3::prelude::*;
 
@@ -75,4 +77,29 @@ pub fn setting_becomes(
         Becomes::Refused(reason) => ("refused", reason),
         Becomes::Unknown => ("unknown", ""),
     }
+}
+
+/// What a server of the version takes instead of this value; None where it takes it, or does not
+/// have the name.
+///
+/// # Errors
+/// A version that is not known.
+#[pyfunction]
+#[pyo3(signature = (name, value, version, /, *, storage_parameter = false))]
+pub fn setting_expected(
+    name: &str,
+    value: &str,
+    version: &str,
+    storage_parameter: bool,
+) -> Result<Option<String>, CoreError> {
+    let version: PgVersion = version
+        .parse()
+        .map_err(|error: pgheadroom_layout::LayoutError| CoreError::input(error.to_string()))?;
+    let table = table(storage_parameter);
+    Ok(
+        match setting_values::check(table, name, value, version.major()) {
+            Err(Wrong::Value(expected)) => Some(expected),
+            Err(Wrong::Missing) | Ok(()) => None,
+        },
+    )
 }

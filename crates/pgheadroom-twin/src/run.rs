@@ -116,6 +116,7 @@ pub fn play(
     monitor: &Monitor,
 ) -> Result<(Database, Outcome), ProfileError> {
     ranges::check(spec, conditions.transactions)?;
+    support::check_values(spec, version)?;
     let needed = needed_bytes(spec, conditions.transactions);
     let is_short = |_| out_of_memory(needed);
     let _playing = Playing::begin().map_err(is_short)?;

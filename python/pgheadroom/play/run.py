@@ -37,7 +37,7 @@ from pgheadroom.play.measured import (
 from pgheadroom.play.places import Places, find_forks, read_places
 from pgheadroom.play.plans import check_plans, read_pgbench_plans
 from pgheadroom.play.scripts import FIND_SETTINGS, scripts, session_find, variables
-from pgheadroom.play.settings import fitting_settings, late_settings, start_settings
+from pgheadroom.play.settings import check_values, fitting_settings, late_settings, start_settings
 from pgheadroom.play.snapshots import RunProgress, SnapshotHolder
 from pgheadroom.play.standing import Standing, standing
 from pgheadroom.play.wal_source import WalSource
@@ -133,6 +133,7 @@ def play(
         )
     scripts(profile)  # what pgbench cannot take is refused before a server is started
     programs = find_programs(spec)
+    check_values(profile, programs.version)
     assumed = profile.assumed_on(programs.version.major)
     if server is not None and server != profile.server.version:
         assumed = {**assumed, "server.version": f"{programs.version}, as asked for"}

@@ -23,6 +23,7 @@ mod monitor;
 mod pages;
 pub(crate) mod ranges;
 mod server_spec;
+pub mod setting_values;
 pub mod settings;
 mod spec;
 

@@ -8,7 +8,7 @@ use serde::de::{Deserializer, IgnoredAny};
 
 use crate::executor::{FreezeAges, GinSettings};
 use crate::memory_settings::MemorySettings;
-use crate::profile::settings::bytes_of;
+use crate::profile::setting_values;
 
 /// Settings of the server.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -60,11 +60,7 @@ impl ServerSpec {
     /// The ages by which VACUUM freezes.
     #[must_use]
     pub fn freeze_ages(&self) -> FreezeAges<u32> {
-        let given = |name: &str| {
-            self.settings
-                .get(name)
-                .and_then(|age| age.trim().parse().ok())
-        };
+        let given = |name: &str| setting_values::whole(name, self.settings.get(name)?);
         FreezeAges {
             min: given("vacuum_freeze_min_age").unwrap_or(FreezeAges::DEFAULT.min),
             table: given("vacuum_freeze_table_age").unwrap_or(FreezeAges::DEFAULT.table),
@@ -73,9 +69,7 @@ impl ServerSpec {
 
     /// A setting in kB, which is the unit of a bare number, if the profile has it.
     pub(crate) fn kilobytes(&self, name: &str) -> Option<u32> {
-        let text = self.settings.get(name)?;
-        let bare: Option<u32> = text.trim().parse().ok();
-        bare.or_else(|| u32::try_from(bytes_of(text)? >> 10).ok())
+        setting_values::whole(name, self.settings.get(name)?)
     }
 
     /// How rows come to GINs.

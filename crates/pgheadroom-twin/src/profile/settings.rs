@@ -68,7 +68,7 @@ impl Limit {
 }
 
 /// As settings are compared: booleans in any spelling.
-fn is_same(value: &str, wanted: &str) -> bool {
+pub(super) fn is_same(value: &str, wanted: &str) -> bool {
     let truth = |text: &str| match text.to_ascii_lowercase().as_str() {
         "on" | "true" | "yes" | "1" => Some(true),
         "off" | "false" | "no" | "0" => Some(false),

@@ -1,8 +1,11 @@
 //! What of a profile the twin cannot play, each by its field.
 
+use pgheadroom_layout::PgVersion;
+
 use crate::executor::FreezeAges;
 use crate::profile::estimate::largest_heap_bytes;
 use crate::profile::index_load::stated_expressions;
+use crate::profile::setting_values::{self, Wrong};
 use crate::profile::settings::{Becomes, SETTINGS, STORAGE_PARAMETERS, bytes_of, parameters};
 use crate::profile::{
     KindName, Method, ProfileError, ProfileSpec, ServerSpec, TableSpec, ValuesKind,
@@ -239,6 +242,45 @@ fn check_table(number: usize, table: &TableSpec) -> Result<(), ProfileError> {
         )?;
     }
     Ok(())
+}
+
+/// Refuses values that a server of the version does not take.
+///
+/// # Errors
+/// [`ProfileError::Wrong`] with the field.
+pub(super) fn check_values(spec: &ProfileSpec, version: PgVersion) -> Result<(), ProfileError> {
+    for (name, value) in &spec.server.settings {
+        let becomes = Becomes::of(SETTINGS, name, value);
+        let field = format!("server.settings.{name}");
+        match setting_values::check(SETTINGS, name, value, version.major()) {
+            // What another version has, and has no effect, is left out on a server.
+            Err(Wrong::Missing) if becomes == Becomes::NoEffect => {}
+            result => wrong(result, field, value, version)?,
+        }
+    }
+    for (number, table) in spec.table.iter().enumerate() {
+        for (name, value) in &table.reloptions {
+            let plain = name.trim_start_matches("toast.");
+            let result = setting_values::check(STORAGE_PARAMETERS, plain, value, version.major());
+            let field = format!("table[{number}].reloptions.{name}");
+            wrong(result, field, value, version)?;
+        }
+    }
+    Ok(())
+}
+
+fn wrong(
+    result: Result<(), Wrong>,
+    field: String,
+    value: &str,
+    version: PgVersion,
+) -> Result<(), ProfileError> {
+    let expected = match result {
+        Ok(()) => return Ok(()),
+        Err(Wrong::Missing) => format!("no such name: PostgreSQL {version} does not have it"),
+        Err(Wrong::Value(expected)) => format!("{expected}, as PostgreSQL {version} takes"),
+    };
+    Err(ProfileError::unsupported(field, value, expected))
 }
 
 /// Refuses what a table of names says is not played.
