@@ -36,6 +36,8 @@ pub struct Write {
     pub schema: Option<String>,
     /// The table.
     pub table: String,
+    /// Of ONLY that table: rows of those that inherit from it, its partitions too, are not meant.
+    pub only: bool,
     /// Columns that an update assigns, in order.
     pub columns: Vec<String>,
     /// Those of them that are assigned to themselves.
@@ -126,6 +128,7 @@ impl Found {
             kind,
             schema: optional(&target.schemaname),
             table: target.relname.clone(),
+            only: !target.inh,
             columns: Vec::new(),
             same: Vec::new(),
             appended: Vec::new(),
@@ -292,8 +295,9 @@ mod tests {
                     some => format!(" {name}{}", some.join(",")),
                 };
                 format!(
-                    "{:?} {}{}{}{}{}{}",
+                    "{:?} {}{}{}{}{}{}{}",
                     write.kind,
+                    if write.only { "only " } else { "" },
                     write
                         .schema
                         .as_ref()
@@ -314,7 +318,7 @@ mod tests {
         for (text, expected) in [
             (
                 "UPDATE ONLY s.t AS x SET (a, b) = (x.a, $2) RETURNING *",
-                vec!["Update s.t a,b same:a"],
+                vec!["Update only s.t a,b same:a"],
             ),
             ("UPDATE t SET (a, b) = (SELECT 1, 2)", vec!["Update t a,b"]),
             (

@@ -29,7 +29,7 @@ from pgheadroom.cli.connection import (
 from pgheadroom.cli.idle import refuse
 from pgheadroom.cli.observe_wal import said_log
 from pgheadroom.errors import DiskFull, HeadroomError, InputError
-from pgheadroom.quoting import printable, printable_json
+from pgheadroom.quoting import called, printable, printable_json
 from pgheadroom.units import parse_duration_s, show_duration
 
 if TYPE_CHECKING:
@@ -335,6 +335,12 @@ def summarize(profile: Profile) -> None:
         _say(line)
     for line in (*observed.broken, *observed.changed):
         _say(f"! {line}")
+    for parent in observed.partitioned:
+        if parent.moved_rows:
+            _say(
+                f"{called(parent.schema, parent.name)}: {parent.moved_rows:,} rows were moved to "
+                "another partition by UPDATEs, each one row deleted and one inserted"
+            )
     for item in observed.left_out or ():
         _say(f"! left out: {item.schema}.{item.name}: {item.why}")
     for missing in observed.access.missing:

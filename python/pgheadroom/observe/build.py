@@ -14,11 +14,12 @@ from pgheadroom.observe import server
 from pgheadroom.observe.access import read_access
 from pgheadroom.observe.ages import Rates, read_ages
 from pgheadroom.observe.answers import Answers, read_answers
-from pgheadroom.observe.classes import Classes, CountedUpdates, SourceReport, with_triggers
+from pgheadroom.observe.classes import Classes, SourceReport, with_triggers
 from pgheadroom.observe.keys import domains, foreign_keys
 from pgheadroom.observe.mask import masked
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.observe.operations import make_operations
+from pgheadroom.observe.routes import UPDATE_COUNTERS, Routes, follow_counters
 from pgheadroom.observe.sample import fit_skew
 from pgheadroom.observe.tables import WatchedTable, make_table, observed_table
 from pgheadroom.observe.triggers import triggers_observed
@@ -71,9 +72,11 @@ def observe(
         interval_s=server.interval_s(recording),
     )
     ends = {row["oid"]: row for row in recording.rows("tables", "end")}
-    built = _Builder(recording, classes)
+    built = _Builder(recording, classes, answers)
     for row in tables:
         built.add(row, make=answers, end=ends.get(row["oid"]), ends_known=bool(ends))
+    for row in ends.values():
+        built.add_new(row, make=answers, is_chosen=not only)
     return built.profile(_server_observed(recording, classes, built, access, mask=mask))
 
 
@@ -103,14 +106,11 @@ def _has_ancestor(row: AnswerRow, parents: set[int], rows: list[AnswerRow]) -> b
 
 
 class _Builder:
-    def __init__(self, recording: Recording, classes: Classes) -> None:
+    def __init__(self, recording: Recording, classes: Classes, answers: Answers) -> None:
         self._recording = recording
         self._classes = classes
+        self._routes = Routes(recording, classes, answers)
         self._rows = {row["oid"]: row for row in recording.rows("tables", "shape")}
-        self._names: dict[int, dict[int, str]] = {}
-        for column in recording.rows("columns"):
-            if not column["is_dropped"]:
-                self._names.setdefault(column["oid"], {})[column["attnum"]] = column["name"]
         self._taken: set[str] = set()
         self.chosen: set[int] = set()
         self._tables: list[TableProfile] = []
@@ -146,6 +146,25 @@ class _Builder:
         except FieldError as error:
             self._leave_out(row, f"a profile cannot hold it: {error}")
 
+    def add_new(self, row: AnswerRow, *, make: Answers, is_chosen: bool) -> None:
+        """
+        Say of a table that was made inside the interval that it is not there.
+
+        Args:
+            row: At the interval's end, of any table.
+            make: Answers by table.
+            is_chosen: All tables are; else the partitions of those that are.
+        """
+        if row["oid"] in self._rows or not (is_chosen or row["parent_oid"] in self.chosen):
+            return
+        self.chosen.add(row["oid"])
+        after = make.after.get(row["oid"]) or {}
+        updates, inserts = (after.get(name) or 0 for name in ("n_tup_upd", "n_tup_ins"))
+        why = "created inside the interval"
+        if updates or inserts:
+            why += f": its {inserts:,} inserts and {updates:,} updates are in no table here"
+        self._leave_out(row, why)
+
     def _add_plain(self, row: AnswerRow, table: WatchedTable) -> None:
         if not table.columns:
             self._leave_out(row, "it has no columns")
@@ -165,9 +184,16 @@ class _Builder:
             inserts=rates.inserts,
             xids=rates.xids,
         )
-        found, shared = self._classes_of(row)
+        routed = self._routes.classes_of(row["oid"])
         triggers = self._classes.triggers.get(row["oid"], ())
-        classes = with_triggers(found, triggers)
+        classes = with_triggers(routed.classes, triggers)
+        if routed.is_shared:
+            classes = follow_counters(
+                classes,
+                {name: getattr(table.counters, name) for name in UPDATE_COUNTERS},
+                frozenset(n for n, c in table.columns.items() if c.name in table.ending_hot),
+                major=table.answers.major,
+            )
         ages = read_ages(
             table.row_ages,
             rates,
@@ -176,7 +202,7 @@ class _Builder:
             unique=table.unique,
         )
         operations, updates = make_operations(
-            table, classes, skew, ages, shared=shared, interval_s=rates.interval_s
+            table, classes, skew, ages, shared=routed.is_shared, interval_s=rates.interval_s
         )
         observed = observed_table(
             table,
@@ -186,40 +212,6 @@ class _Builder:
         )
         has_key = table.key_attnum is not None and table.rows > 0
         self._put(row, replace(table.profile, observed=observed), operations, has_key=has_key)
-
-    def _classes_of(self, row: AnswerRow) -> tuple[tuple[CountedUpdates, ...], bool]:
-        """Of the table itself, else of the nearest parent whose updates reach it."""
-        found = self._classes.by_table.get(row["oid"])
-        if found:
-            return found, False
-        parent, own = row["parent_oid"], row["oid"]
-        while parent is not None:
-            found = self._classes.by_table.get(parent)
-            if found:
-                return self._renumbered(found, own, parent), True
-            parent = (self._rows.get(parent) or {}).get("parent_oid")
-        return (), False
-
-    def _renumbered(
-        self, classes: tuple[CountedUpdates, ...], own: int, parent: int
-    ) -> tuple[CountedUpdates, ...]:
-        """A parent's classes under the partition's attribute numbers: columns pair by name."""
-        numbers = {name: number for number, name in self._names.get(own, {}).items()}
-        names = self._names.get(parent, {})
-        places = {n: numbers[name] for n, name in names.items() if name in numbers}
-
-        def moved(attnums: tuple[int, ...]) -> tuple[int, ...]:
-            return tuple(places[n] for n in attnums if n in places)
-
-        return tuple(
-            replace(
-                found,
-                attnums=moved(found.attnums),
-                same=moved(found.same),
-                appended=moved(found.appended),
-            )
-            for found in classes
-        )
 
     def _full(self, oid: int | None) -> str | None:
         row = None if oid is None else self._rows.get(oid)
@@ -235,6 +227,7 @@ class _Builder:
                 strategy={"r": "range", "l": "list", "h": "hash"}.get(row["partition_strategy"]),
                 parent=self._full(row["parent_oid"]),
                 update_classes=len(classes),
+                moved_rows=self._routes.moved(row["oid"]) if row["parent_oid"] is None else None,
             )
         )
 

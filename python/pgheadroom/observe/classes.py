@@ -32,7 +32,10 @@ class CountedUpdates:
     say: log, file, activity, and an UPDATE in a WITH, whose rows are not those of the query. Of an
     upsert or MERGE, `rows` has inserted rows too. `wal_bytes` is what the statements wrote, without
     commit records, and `wal_fpi` the number of full-page images in it; None where the source does
-    not say. Those of `by_trigger` a trigger assigns, and not the statement.
+    not say. Those of `by_trigger` a trigger assigns, and not the statement. `only`: without the
+    tables that inherit. Of statements whose rows lie in several tables `stayed` is how many of
+    their rows no partition had to give to another, None for all, and `routed` how many updates of
+    one table they are taken to be.
     """
 
     table_oid: int
@@ -46,6 +49,9 @@ class CountedUpdates:
     wal_bytes: int | None = None
     wal_fpi: int | None = None
     by_trigger: tuple[int, ...] = ()
+    only: bool = False
+    stayed: int | None = None
+    routed: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,7 +245,10 @@ def _of_source(
                     wal_bytes=item.wal_bytes if alone else None,
                     wal_fpi=item.wal_fpi if alone else None,
                 )
-                key = (made.table_oid, made.kind, made.attnums, made.same, made.appended)
+                key = (
+                    *(made.table_oid, made.only, made.kind),
+                    *(made.attnums, made.same, made.appended),
+                )
                 classes[key] = _sum(classes.get(key), made)
         except NotParsed as error:
             lost[str(error)] += item.calls
@@ -308,4 +317,5 @@ class _Names:
             calls=0,
             rows=None,
             source="statements",
+            only=write.only,
         )

@@ -92,6 +92,9 @@ def observed_index(index: IndexRow, names: Mapping[int, str], major: int) -> Obs
         is_replica_identity=row["is_replica_identity"] or None,
         is_deferrable=(row["is_unique"] and row.get("is_deferrable")) or None,
         is_nullable=(row["is_unique"] and row.get("is_nullable")) or None,
+        parent=quoting.called(row["parent_schema"], row["parent_name"])
+        if row.get("parent_name")
+        else None,
         is_valid=None if row["is_valid"] else False,
         is_ready=None if row["is_ready"] else False,
         is_live=None if row["is_live"] else False,

@@ -25,7 +25,12 @@ _FIELDS: Mapping[str, Mapping[str, str]] = {
     "tables": {"schema": "schema", "name": "table"},
     "columns": {"name": "column"},
     "column_statistics": {"schema": "schema", "table": "table", "name": "column"},
-    "indexes": {"schema": "schema", "name": "index"},
+    "indexes": {
+        "schema": "schema",
+        "name": "index",
+        "parent_schema": "schema",
+        "parent_name": "index",
+    },
     "foreign_keys": {"name": "constraint"},
     "domains": {"schema": "schema", "name": "type"},
     "triggers": {"name": "trigger", "function_schema": "schema", "function": "function"},

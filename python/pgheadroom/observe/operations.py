@@ -50,10 +50,10 @@ def make_operations(
 
     Args:
         table: With its counters.
-        classes: Of the table, or of its partitioned parent, all from one source.
+        classes: Of the table and of those above it, all from one source.
         skew: How updates pick rows.
         ages: At which rows are updated and deleted, or None and why that is not known.
-        shared: The classes are a parent's: their rows are those of all its partitions.
+        shared: Some classes' rows lie in other tables too: `routed` says how many in this one.
         interval_s: Length of the interval.
     """
     assumed: list[str] = []
@@ -143,7 +143,7 @@ def _observed(
     if shares.updates and shares.unattributed is None:
         pure = is_pure(classes)
         why = (
-            "the classes are those of the partitioned parent"
+            "statements that reach several tables are counted for all of them together"
             if shared
             else "the source counts statements, not rows"
             if pure and not counts_all(classes)

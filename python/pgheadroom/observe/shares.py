@@ -14,7 +14,7 @@ from pgheadroom.observe.classes import CountedUpdates
 
 # A busy session reports its table counters once a second (PGSTAT_MIN_INTERVAL,
 # src/backend/utils/activity/pgstat.c), pg_stat_statements at once; both ends of the interval err.
-_COUNTERS_LAG_S = 2.0
+COUNTERS_LAG_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +44,9 @@ def make_shares(
     What part of a table's updates each class is.
 
     Args:
-        classes: Of the table, or of its partitioned parent, all from one source.
+        classes: Of the table and of those above it, all from one source.
         updates: Of the table, by its counter.
-        shared: The classes are a parent's: their rows are those of all its partitions.
+        shared: Some classes' rows lie in other tables too: `routed` says how many in this one.
         interval_s: Length of the interval.
     """
     counted = all(found.rows is not None for found in classes) and bool(classes) and not shared
@@ -65,7 +65,7 @@ def make_shares(
         fracs=tuple(round(amount / total, 6) if total else None for amount in amounts),
         per_statement=tuple(None if rows is None else round(rows, 3) for rows in each),
         unattributed=unattributed,
-        resolution=min(_COUNTERS_LAG_S / interval_s, 0.5),
+        resolution=min(COUNTERS_LAG_S / interval_s, 0.5),
     )
 
 
@@ -86,9 +86,12 @@ def _amounts(classes: Sequence[CountedUpdates], updates: int, *, shared: bool) -
     Where only UPDATEs that stand in a WITH have no count, they share the table's updates that are
     left. Upserts and MERGE share what UPDATEs leave, for their rows may be inserts: a table that
     each row comes to by an upsert has as many of them as it has inserts, and no update by them.
-    Statements that found no row are no updates, however often they ran, unless no class has any:
+    Of classes that several tables share, those that are taken to be this one's. Statements that
+    found no row are no updates, however often they ran, unless no class has any:
     counters come late, and what there is goes by statements then.
     """
+    if shared and any(found.routed for found in classes):
+        return [found.routed or 0.0 for found in classes]
     uncounted = [found for found in classes if found.rows is None]
     if uncounted and (shared or not _is_left_known(classes)):
         return [0.0 if found.rows == 0 else float(found.calls) for found in classes]

@@ -71,7 +71,8 @@ class ObservedIndex(Kept):
     """
     An index; HOT ends with it or not, and by which columns.
 
-    `is_nullable`: it is unique, and a column of its key may be NULL.
+    `is_nullable`: it is unique, and a column of its key may be NULL. `parent`: the partitioned
+    table's index that it is a part of; it cannot be dropped without it.
     """
 
     schema: str
@@ -91,6 +92,7 @@ class ObservedIndex(Kept):
     is_replica_identity: bool | None = field(default=None, metadata=UNLESS_NONE)
     is_deferrable: bool | None = field(default=None, metadata=UNLESS_NONE)
     is_nullable: bool | None = field(default=None, metadata=UNLESS_NONE)
+    parent: str | None = field(default=None, metadata=UNLESS_NONE)
     is_valid: bool | None = field(default=None, metadata=UNLESS_NONE)
     is_ready: bool | None = field(default=None, metadata=UNLESS_NONE)
     is_live: bool | None = field(default=None, metadata=UNLESS_NONE)

@@ -109,7 +109,12 @@ class Access(Kept):
 
 @kept
 class Partitioned(Kept):
-    """A partitioned table, which has no pages of its own."""
+    """
+    A partitioned table, which has no pages of its own.
+
+    `moved_rows`: that UPDATEs moved to another partition, which counts as a delete and an insert;
+    of the topmost table, for all levels; None where that is not known.
+    """
 
     schema: str
     name: str
@@ -117,6 +122,7 @@ class Partitioned(Kept):
     strategy: str | None = None
     parent: str | None = None
     update_classes: Whole | None = None
+    moved_rows: Whole | None = field(default=None, metadata=UNLESS_NONE)
 
 
 @kept

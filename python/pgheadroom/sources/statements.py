@@ -45,7 +45,8 @@ class Write:
     `columns` are those that an update assigns, in order; `same` those of them that are assigned
     to themselves, `appended` those that get something appended to their own value. `is_inner`:
     it stands in a WITH of the statement, whose count of rows has not its rows. `has_where`: an
-    update or delete of rows that a condition finds.
+    update or delete of rows that a condition finds. `only`: of ONLY that table, without those that
+    inherit from it.
     """
 
     kind: WriteKind
@@ -56,6 +57,7 @@ class Write:
     appended: frozenset[str] = frozenset()
     is_inner: bool = False
     has_where: bool = False
+    only: bool = False
 
 
 def grammar_version() -> int:
@@ -141,6 +143,7 @@ def writes_of(statement: str) -> tuple[Write, ...]:
             appended=frozenset(write["appended"]),
             is_inner=write["is_inner"],
             has_where=write["has_where"],
+            only=write["only"],
         )
         for write in found["writes"]
     )

@@ -8,6 +8,7 @@ SELECT i.indexrelid::int8 AS oid, i.indrelid::int8 AS table_oid, n.nspname AS sc
        i.indisvalid AS is_valid, i.indisready AS is_ready, i.indislive AS is_live,
        i.indisclustered AS is_clustered, i.indisreplident AS is_replica_identity,
        NOT i.indimmediate AS is_deferrable,
+       pn.nspname AS parent_schema, pc.relname AS parent_name,
        EXISTS (SELECT FROM pg_attribute a
                WHERE a.attrelid = i.indrelid AND NOT a.attnotnull
                  AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])) AS is_nullable,
@@ -29,5 +30,8 @@ JOIN pg_class c ON c.oid = i.indexrelid
 JOIN pg_class t ON t.oid = i.indrelid
 JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_am am ON am.oid = c.relam
+LEFT JOIN pg_inherits h ON h.inhrelid = i.indexrelid
+LEFT JOIN pg_class pc ON pc.oid = h.inhparent
+LEFT JOIN pg_namespace pn ON pn.oid = pc.relnamespace
 WHERE t.relkind = 'r' AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
 ORDER BY i.indrelid, i.indisprimary DESC, i.indisunique DESC, c.relname
