@@ -445,7 +445,7 @@ def test_partitions_are_reached_by_their_parent() -> None:
     assert edited(altered.table, altered.edits).fillfactor == 60
     assert [note.text.split(":")[0] for note in catalog.notes] == [
         "an index ON ONLY the partitioned table",
-        "a partitioned table has no fillfactor",
+        "PostgreSQL refuses a fillfactor of a partitioned table",
         "constraint u goes",
     ]
 

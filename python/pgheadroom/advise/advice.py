@@ -75,7 +75,11 @@ class Verdicts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partitions:
-    """A partitioned table: its partitions by name, their verdicts counted, what is advised."""
+    """
+    A partitioned table: its partitions by name, their verdicts counted, what is advised.
+
+    Partitions of all levels; `parent` is the partitioned table that it is itself a partition of.
+    """
 
     schema: str = "public"
     name: str
@@ -83,6 +87,7 @@ class Partitions:
     verdicts: Verdicts
     advised_fillfactors: tuple[int, ...]
     updates_per_s: float
+    parent: str | None = field(default=None, metadata=in_file(unless_none=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +96,8 @@ class Observation:
     Where and when the advice's facts were taken.
 
     `database_oid` and `system_identifier` (None where it was not to be had, or masked) say which
-    database a plan is for.
+    database a plan is for. `changed`: tables that were dropped or rewritten meanwhile; `left_out`:
+    those that the profile does not have, and why.
     """
 
     server_version: str
@@ -105,6 +111,8 @@ class Observation:
     missing: tuple[str, ...]
     broken: tuple[str, ...]
     modules: Mapping[str, str]
+    changed: tuple[str, ...] | None = field(default=None, metadata=in_file(unless_none=True))
+    left_out: tuple[str, ...] | None = field(default=None, metadata=in_file(unless_none=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -106,7 +106,7 @@ def advise(
         policy=options.policy.stated(),
         first=first_remarks(profile),
         tables=tuple(sorted(made, key=_rank)),
-        partitioned=_partitioned(observed, made),
+        partitioned=partitions_of(observed, made),
         assumed=(*observed.assumed, *map(str, minor.assumed.values())),
         indexes=ranked(finding for case in cases for finding in case.findings),
         budget=Budget(
@@ -156,8 +156,13 @@ def _observation(observed: ObservedServer) -> Observation:
         masked=bool(observed.masked),
         levels=tuple(access.levels),
         missing=tuple(access.missing),
-        broken=(*observed.broken, *observed.changed),
+        broken=observed.broken,
         modules=observed.modules,
+        changed=observed.changed or None,
+        left_out=tuple(
+            f"{called(item.schema, item.name)}: {item.why}" for item in observed.left_out or ()
+        )
+        or None,
     )
 
 
@@ -169,13 +174,23 @@ def _rank(table: TableAdvice) -> tuple[int, float, float]:
     return order, -saved, -table.updates_per_s
 
 
-def _partitioned(observed: ObservedServer, tables: Sequence[TableAdvice]) -> tuple[Partitions, ...]:
-    """Each partitioned table, with its partitions' verdicts counted."""
+def partitions_of(
+    observed: ObservedServer, tables: Sequence[TableAdvice]
+) -> tuple[Partitions, ...]:
+    """Each partitioned table, with the verdicts of its partitions of all levels counted."""
     made = []
+    above = {called(one.schema, one.name): one.parent for one in observed.partitioned}
+
+    def is_below(table: TableAdvice, full: str) -> bool:
+        parent = table.parent
+        while parent is not None and parent != full:
+            parent = above.get(parent)
+        return parent is not None
+
     for parent in observed.partitioned:
         schema, name = parent.schema, parent.name
         full = called(schema, name)
-        own = [table for table in tables if table.parent == full]
+        own = [table for table in tables if is_below(table, full)]
         count = Counter(table.verdict for table in own)
         advised = sorted(
             {t.advised_fillfactor for t in own if t.verdict == "CHANGE" and t.advised_fillfactor}
@@ -190,6 +205,7 @@ def _partitioned(observed: ObservedServer, tables: Sequence[TableAdvice]) -> tup
                 ),
                 advised_fillfactors=tuple(advised),
                 updates_per_s=sum(table.updates_per_s for table in own),
+                parent=parent.parent,
             )
         )
     return tuple(made)

@@ -39,6 +39,7 @@ class Reads:
         has_predicate: Whether it is partial.
         predicate_columns: Columns that only its predicate or expressions name.
         others: The table's other whole B-trees over plain columns: name and key columns.
+        parent: The index of the partitioned table that it is a part of; None for one of its own.
     """
 
     scans: int | None
@@ -53,6 +54,7 @@ class Reads:
     has_predicate: bool
     predicate_columns: tuple[str, ...]
     others: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    parent: str | None = None
 
 
 def reads_of(table: TableProfile, name: str) -> Reads | None:
@@ -97,6 +99,7 @@ def reads_of(table: TableProfile, name: str) -> Reads | None:
             and "predicate" not in other
             and "(expression)" not in other.columns
         ),
+        parent=found.parent,
     )
 
 
@@ -145,7 +148,7 @@ def index_remark(
         text += f" and WAL per update from {wal[0]:,.0f} to {wal[1]:,.0f} bytes"
     if is_priced and sizes[0] is not None and sizes[1] is not None and sizes[0] > sizes[1]:
         text += f", and {show_bytes(sizes[0] - sizes[1])} of index would go"
-    text += f". {_reads_text(blamed, reads)}{_alternatives(blamed, reads, major)}"
+    text += f".{_as_part(reads)} {_reads_text(blamed, reads)}{_alternatives(blamed, reads, major)}"
     named = ("hot_frac", "wal_bytes_per_update", "index_bytes") if is_priced else ("hot_frac",)
     gain = {
         name: Gain(now=ends[0], then=ends[1])
@@ -187,7 +190,7 @@ def rule_remark(finding: IndexFinding, blamed: Blamed, reads: Reads, *, major: i
             )
         else:
             text += f". Without it about {show_bytes(saved)} of WAL a day less would be written"
-    text += f". {_reads_text(blamed, reads)}"
+    text += f".{_as_part(reads) if finding.enforces is None else ''} {_reads_text(blamed, reads)}"
     if finding.enforces is None:
         text += _alternatives(blamed, reads, major)
     gain: dict[str, Gain] = {}
@@ -202,6 +205,16 @@ def _lead(blamed: Blamed, finding: IndexFinding | None) -> str:
     if finding is not None:
         by = finding.by or f"{by} (no known statement assigns it: a trigger, or one unseen)"
     return f"{'' if blamed.certainty == 'certain' else 'Possibly '}{blamed.name} ends HOT, by {by}"
+
+
+def _as_part(reads: Reads) -> str:
+    """Of a partition's index: what goes with it."""
+    if reads.parent is None:
+        return ""
+    return (
+        f" It is this partition's part of {reads.parent} and goes with that alone, which all "
+        "partitions then are without."
+    )
 
 
 def _reads_text(blamed: Blamed, reads: Reads) -> str:

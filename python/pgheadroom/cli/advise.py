@@ -30,6 +30,7 @@ from pgheadroom.cli.output import check_outputs, said
 from pgheadroom.defaults import BUDGET_S
 from pgheadroom.errors import InputError
 from pgheadroom.progress import RunState
+from pgheadroom.quoting import printable
 from pgheadroom.redaction import command_line
 from pgheadroom.units import parse_duration_s
 
@@ -263,6 +264,8 @@ def _write_plan(plan: Plan, paths: Sequence[Path]) -> None:
         output.write(form(plan), path)
         none = "" if count else ", for no table is to change"
         sys.stderr.write(f"plan: {count} step{'' if count == 1 else 's'} in {path}{none}\n")
+    for note in plan.notes:
+        sys.stderr.write(f"plan: {printable(note)}\n")
 
 
 def _prices(given: list[str]) -> dict[str, float]:

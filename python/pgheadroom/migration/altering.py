@@ -35,7 +35,7 @@ def take(catalog: NamedTables, line: int, action: Action) -> None:
 def _alter(catalog: NamedTables, line: int, action: actions.OfTable) -> None:
     if catalog.names.is_partitioned(action.table):
         if isinstance(action, actions.SetFillfactor):
-            text = "a partitioned table has no fillfactor: set it on the partitions"
+            text = "PostgreSQL refuses a fillfactor of a partitioned table: set its partitions'"
             catalog.note(line, action.table, text, is_judged=True)
             return
         if isinstance(action, actions.AddIndex) and not action.only:

@@ -24,6 +24,7 @@ from pgheadroom.plan.values import Forecast, Plan, Step, Target, Tool, now_text
 from pgheadroom.profile import Profile
 from pgheadroom.profile.tables import TableProfile
 from pgheadroom.profile.within import ProfileWithin
+from pgheadroom.quoting import called
 
 
 def make_plan(advice: Advice, profile: Profile, *, rewrite: str = "none") -> Plan:
@@ -77,10 +78,13 @@ class _Maker:
         self._settings: list[Step] = []
         self._rewrites: list[Step] = []
         self._offers: list[Step] = []
+        self._partitioned = {called(one.schema, one.name) for one in advice.partitioned}
+        self._parted: dict[str, list[tuple[TableAdvice, Forecast]]] = {}
 
     def plan(self) -> Plan:
         for table in self._advice.tables:
             self._add(table)
+        self._add_later_partitions()
         observed = self._profile.server.observed
         assert observed is not None, "checked by the caller"
         steps = [*self._settings, *self._rewrites]
@@ -139,11 +143,22 @@ class _Maker:
             return
         self._settings.append(self._step("ALTER TABLE", forecast, table))
         self._add_rewrite(forecast, table)
-        if advice.parent is not None:
+        if advice.parent in self._partitioned:
+            assert advice.parent is not None, "a partitioned table has a name"
+            self._parted.setdefault(advice.parent, []).append((advice, forecast))
+
+    def _add_later_partitions(self) -> None:
+        """A partition has no fillfactor from the table that it is of: its maker has to set it."""
+        for parent, changed in self._parted.items():
+            _, forecast = max(changed, key=lambda one: one[0].updates_per_s)
+            of = f"that of {name_of(forecast.table)}"
+            if len(changed) > 1:
+                of += f", the most updated of {len(changed)} that change"
             self._notes.append(
-                f"{name_of(forecast.table)} is a partition of {one_line(advice.parent)}: the "
-                "parent cannot have a fillfactor, so partitions that are made later need it in "
-                "what makes them"
+                f"Later partitions of {one_line(parent)} begin at 100: it cannot have a fillfactor "
+                "that they would take over, and LIKE ... INCLUDING ALL copies none. Whatever makes "
+                f"them has to end in WITH (fillfactor = {forecast.fillfactor}), {of}, or to run "
+                "ALTER TABLE on them before they fill."
             )
 
     def _add_rewrite(self, forecast: Forecast, table: TableProfile) -> None:

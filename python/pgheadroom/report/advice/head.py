@@ -97,5 +97,17 @@ def unseen(seen: Observation) -> list[str]:
     return [
         f"Access: {levels}.",
         *(f"Broken: {reading.printable(line)}" for line in seen.broken),
+        *(f"Changed meanwhile: {reading.printable(line)}" for line in seen.changed or ()),
+        *_left_out(seen),
         *(f"Not seen: {reading.printable(line)}" for line in seen.missing),
     ]
+
+
+def _left_out(seen: Observation) -> list[str]:
+    """Tables that the profile does not have; what was dropped is told among what changed."""
+    told = [
+        line for line in seen.left_out or () if not line.endswith(": dropped inside the interval")
+    ]
+    more = len(told) - MOST_NAMED
+    lines = [f"Left out: {reading.printable(line)}" for line in told[:MOST_NAMED]]
+    return [*lines, f"Left out: {more} more tables"] if more > 0 else lines

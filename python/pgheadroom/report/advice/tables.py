@@ -291,7 +291,8 @@ def partitioned(advice: Advice) -> Table | None:
             Column(key="updates_per_s", title="updates", unit="/s"),
         ),
         rows=tuple(_partitioned_row(advice, item) for item in advice.partitioned),
-        note="Partitions by name; a fillfactor is set on each, for the parent cannot have one.",
+        note="Partitions by name, those of partitions that are partitioned too; a fillfactor is "
+        "set on each, for the partitioned table cannot have one.",
     )
 
 
@@ -304,8 +305,9 @@ def _partitioned_row(advice: Advice, item: Partitions) -> tuple[Value | str, ...
         more = len(own) - _PARTITIONS_SHOWN
         return (f"{shown} and {more} more" if more > 0 else shown) or None
 
+    name = reading.printable(called(item.schema, item.name))
     return (
-        reading.printable(called(item.schema, item.name)),
+        name if item.parent is None else f"{name} (of {reading.printable(item.parent)})",
         named("CHANGE"),
         named("KEEP"),
         named("ABSTAIN"),
