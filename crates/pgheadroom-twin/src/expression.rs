@@ -8,14 +8,17 @@
 //! `+ - * / %` of integers and float8, `||`, casts between integers and to text, and the functions
 //! abs, coalesce, left, length, lower, md5, mod and upper. Everything else is refused by name;
 //! a collation other than C is not known either. What is stated of an expression's
-//! values stands for what is not known (`stated.rs`).
+//! values stands for what is not known (`stated.rs`), and what a server has found of a predicate is
+//! what it is (`found.rs`).
 
 mod evaluate;
+mod found;
 mod parse;
 mod stated;
 mod token;
 mod typing;
 
+pub use found::Found;
 pub use stated::Statement;
 
 use crate::row::ColumnDefinition;

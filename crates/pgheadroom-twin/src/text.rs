@@ -173,7 +173,7 @@ impl Text {
     }
 
     /// The digits that a type stands around.
-    fn inside(&self) -> Vec<u8> {
+    pub(crate) fn inside(&self) -> Vec<u8> {
         let mut digits = Vec::new();
         match &self.0 {
             Content::Hashes {

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom.errors import InputError, LabError
+from pgheadroom.play.found_values import TURNS_MAX, turns_of
 from pgheadroom.play.load import create_types
 from pgheadroom.play.sampled_values import ROUNDS_MAX, SampledRows, Update
 from pgheadroom.profile import Profile, TableProfile
@@ -93,6 +94,7 @@ def _table(
     """A table with what was found, and what is to be said of it by the paths of its indexes."""
     table, path = profile.tables[number], f"table[{number}]"
     updates = _updates(profile, table)
+    inserted, turns = _inserted(profile, table), _turns(profile, table, updates)
     with _said_of(version, path):
         rows = SampledRows(
             connection,
@@ -109,6 +111,8 @@ def _table(
                 say(f"evaluate {stated.expression} of {index.name}")
             with _said_of(version, f"{place}: {stated.expression!r}"):
                 values = rows.evaluated(stated, index)
+                if not isinstance(values, str) and values.true_frac is not None:
+                    values = rows.found(values, inserted=inserted, turns=turns)
             if isinstance(values, str):
                 left.append(f"{values}, and may be anything")
             else:
@@ -138,12 +142,43 @@ def _updates(profile: Profile, table: TableProfile) -> list[Update]:
     ]
 
 
+def _transactions(profile: Profile) -> int:
+    run = profile.workload.run
+    return run.operations or round((run.duration_s or 0.0) * (run.rate_per_s or 0.0))
+
+
+def _each(profile: Profile, table: TableProfile, updates: Sequence[Update]) -> float:
+    """How often the run updates a row of the table, on average."""
+    count = _transactions(profile)
+    return sum(update.rows for update in updates) * count / max(table.rows, 1)
+
+
 def _rounds(profile: Profile, table: TableProfile, updates: Sequence[Update]) -> int:
     """How often the run updates a row of the table; once where nobody says how long it is."""
-    run = profile.workload.run
-    count = run.operations or round((run.duration_s or 0.0) * (run.rate_per_s or 0.0))
-    each = sum(update.rows for update in updates) * count / max(table.rows, 1)
+    each = _each(profile, table, updates)
     return min(max(math.ceil(each), 1), ROUNDS_MAX) if updates else 0
+
+
+def _turns(profile: Profile, table: TableProfile, updates: Sequence[Update]) -> int:
+    """How often a row of the table may be updated; as often as is followed where some are hot."""
+    picks = [operation.pick for operation in profile.workload.operations if operation.sets]
+    if any(pick is not None and pick.distribution != "uniform" for pick in picks):
+        return TURNS_MAX
+    return turns_of(table.rows, _each(profile, table, updates)) if updates else 0
+
+
+def _inserted(profile: Profile, table: TableProfile) -> int:
+    """Rows of the table that the run inserts, at most."""
+    transactions = profile.workload.transactions()
+    weights = sum(transaction[0].weight for transaction in transactions)
+    rows = sum(
+        transaction[0].weight * operation.rows_max
+        for transaction in transactions
+        for operation in transaction
+        if operation.table == table.name and operation.kind in ("insert", "upsert")
+    )
+    expected = rows / weights * _transactions(profile)
+    return math.ceil(expected + 5 * math.sqrt(expected))
 
 
 @contextmanager
@@ -186,7 +221,10 @@ def _said(
 def _figures(stated: Stated, rows: SampledRows) -> str:
     changes = _changes(stated, rows)
     if stated.true_frac is not None:
-        return f"{stated.expression!r} is true for {_percent(stated.true_frac)} of them, {changes}"
+        known = len(stated.true_for) + len(stated.false_for)
+        has = f", known for {known:,} values that it reads" if known else ""
+        share = f"is true for {_percent(stated.true_frac)} of them"
+        return f"{stated.expression!r} {share}, {changes}{has}"
     found = rows.types[stated.expression]
     is_stand_in = canonical_type(found) != stated.type
     parts = [f"{found} (stated as {stated.type})" if is_stand_in else stated.type]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgheadroom import quoting
 from pgheadroom.errors import InputError
+from pgheadroom.play.found_values import VALUES_MAX, Reached, with_found
 from pgheadroom.play.load import create_index, create_table
 from pgheadroom.play.values import MILLION, changed, row_values
 from pgheadroom.profile import Change, IndexProfile, TableProfile
@@ -88,7 +89,7 @@ class SampledRows:
         self._columns = [quoting.identifier(column.name) for column in table.columns]
         every = max(math.ceil(table.rows / SAMPLE_ROWS_MAX), 1)
         self.taken = math.ceil(table.rows / every)
-        self._evaluated = 0
+        self._evaluated = self._found = 0
         self._made: set[str] = set()
         self._run(create_table(table))
         self._run(f"CREATE SCHEMA {schema}")
@@ -163,6 +164,25 @@ class SampledRows:
             stored = self._stored(self._as_in_an_index(values, str(spelled)))
         found = self._values((values, str(spelled), stored), stated, index)
         return found if isinstance(found, str) else replace(found, changed_frac=changed_frac)
+
+    def found(self, stated: Stated, *, inserted: int, turns: int) -> Stated:
+        """
+        A predicate with what it is for the values that it reads (`found_values.py`).
+
+        Args:
+            stated: The predicate.
+            inserted: Rows that the run inserts.
+            turns: How often a row may be updated.
+        """
+        self._found += 1
+        reached = Reached(
+            table=self.table,
+            sets=[update.sets for update in self._updates],
+            rows=self._round(0),
+            inserted=min(inserted, VALUES_MAX),
+            turns=turns,
+        )
+        return with_found(self._connection, stated, reached, f"{self._schema}.found_{self._found}")
 
     def _check_size(self, query: str) -> None:
         """What would fill the disk is told before it is made."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from pgheadroom.outcome import KEYS, SHARES, Outcome, Value, mid, middle, outcome_of
@@ -49,6 +49,8 @@ _BY_CLOCK = 2
 _STATED_FRAC: Mapping[str, float] = {"index_pages": 0.15, "pages_modified": 0.05}
 _STATED_FRAC_ELSE = 0.03
 _ASSUMED_TIMES = 2.5
+# And each index has whole pages: one that begins without entries has its root, or not.
+_MADE_UP_PAGES = 1
 
 # From 16 on who waits for a table to be extended makes it grow by a page for itself too
 # (RelationAddBlocks, src/backend/access/heap/hio.c), which the twin's clients never do: on a busy
@@ -128,6 +130,26 @@ class _Growth:
 
 
 @dataclass(frozen=True, slots=True)
+class MadeUp:
+    """
+    How little is known of values of expressions in indexes.
+
+    Attributes:
+        times: 0 where the twin evaluates all, 1 where it takes what is stated, more where nothing
+            is.
+        indexes: How many have such values, by table; not those of which a server has found for
+            which values a predicate is true.
+    """
+
+    times: float = 0
+    indexes: Mapping[str, int] = field(default_factory=dict)
+
+
+NOTHING = MadeUp()
+"""All is known."""
+
+
+@dataclass(frozen=True, slots=True)
 class OfSamples:
     """
     That each run was a sample of the whole, blown up.
@@ -166,7 +188,7 @@ def spread(
     samples: OfSamples = WHOLE,
     by_clock: bool = False,
     logs_hints: bool = False,
-    made_up: float = 0,
+    made_up: MadeUp = NOTHING,
 ) -> Outcome:
     """
     The outcome of a statistical cell.
@@ -178,7 +200,7 @@ def spread(
         samples: How much of the whole each run was.
         by_clock: Whether autovacuum and checkpoints went by a simulated clock.
         logs_hints: Whether the first hint on a page is logged with its image.
-        made_up: How little is known of values of expressions in indexes; 0: all (`made_up_of`).
+        made_up: How little is known of values of expressions in indexes.
     """
     assert len(runs) >= 2, "one run shows no spread"
     parts = {name: [run.by_table[name] for run in runs] for name in runs[0].by_table}
@@ -189,7 +211,7 @@ def spread(
             growths[name],
             WHOLE if name in samples.entire else _of_table(part, samples),
             by_clock,
-            made_up,
+            (made_up.times, made_up.indexes.get(name, 0)),
         )
         for name, part in parts.items()
     }
@@ -200,19 +222,25 @@ def spread(
     sampled = [part for name, part in parts.items() if name not in samples.entire]
     opened = sum(_of_table(part, samples).open_pages for part in sampled)
     of_all = replace(samples, open_pages=opened)
-    return replace(_spread_of(runs, growth, of_all, by_clock, made_up), by_table=tables)
+    of_values = (made_up.times, sum(made_up.indexes.values()))
+    return replace(_spread_of(runs, growth, of_all, by_clock, of_values), by_table=tables)
 
 
-def made_up_of(profile: Profile) -> float:
-    """
-    How little is known of values of expressions in the profile's indexes.
-
-    0 where the twin evaluates all, 1 where it takes what is stated, more where nothing is.
-    """
+def made_up_of(profile: Profile) -> MadeUp:
+    """How little is known of values of expressions in the profile's indexes."""
     stated = [one for table in profile.tables for index in table.indexes for one in index.stated]
     if not stated:
-        return 0
-    return _ASSUMED_TIMES if any(one.assumed for one in stated) else 1
+        return NOTHING
+    return MadeUp(
+        times=_ASSUMED_TIMES if any(one.assumed for one in stated) else 1,
+        indexes={
+            table.name: sum(
+                any(not (one.true_for or one.false_for) for one in index.stated)
+                for index in table.indexes
+            )
+            for table in profile.tables
+        },
+    )
 
 
 def _of_table(runs: Sequence[Outcome], samples: OfSamples) -> OfSamples:
@@ -242,13 +270,16 @@ def _spread_of(
     growth: _Growth,
     samples: OfSamples,
     by_clock: bool,
-    made_up: float,
+    made_up: tuple[float, int],
 ) -> Outcome:
     updates = math.fsum(mid(run.n_tup_upd) for run in runs) / len(runs)
+    logs_images = any(mid(run.wal_fpi) for run in runs)
     found: dict[str, Value] = {}
     for key in KEYS:
         values = [middle(run.value(key)) for run in runs]
-        found[key] = _interval(key, values, updates, growth, samples, by_clock, made_up)
+        found[key] = _interval(
+            key, values, updates, growth, samples, by_clock, made_up, logs_images
+        )
     return outcome_of(found)
 
 
@@ -271,7 +302,8 @@ def _interval(
     growth: _Growth,
     samples: OfSamples,
     by_clock: bool,
-    made_up: float,
+    made_up: tuple[float, int],
+    logs_images: bool,
 ) -> Value:
     numbers = [value for value in values if value is not None]
     if len(numbers) < len(values):
@@ -283,9 +315,11 @@ def _interval(
         model = math.hypot(model, growth.either_side, samples.heap_pages)
     if key == "index_pages":
         model = math.hypot(model, samples.index_pages)
-    if made_up and key not in _OF_THE_HEAP:
+    times, indexes = made_up
+    if times and key not in _OF_THE_HEAP:
         frac = _STATED_FRAC.get(key, _STATED_FRAC_ELSE)
-        model = math.hypot(model, made_up * frac * mean)
+        pages = _MADE_UP_PAGES * indexes * _of_a_page(key, updates, logs_images)
+        model = math.hypot(model, times * frac * mean, pages)
     new_map = growth.map_pages * _PER_MODIFIED_PAGE.get(key, 0)
     is_certain = key in _STEADY or (model == 0 and new_map == 0)
     if all(value == first for value in numbers) and is_certain:
@@ -302,6 +336,17 @@ def _interval(
         low -= samples.open_pages
         mean = max(0.0, mean - samples.open_pages / 2)  # half full, as a page is at any time
     return Interval(low=max(0.0, low), mid=mean, high=max(high, mean), level=LEVEL)
+
+
+def _of_a_page(key: str, updates: float, logs_images: bool) -> float:
+    """What a page of an index more or less is of a figure."""
+    if key in ("index_pages", "pages_modified"):
+        return 1
+    if not logs_images:
+        return 0
+    if key == "wal_bytes_per_update":
+        return PAGE_BYTES / updates if updates else 0
+    return _PER_MODIFIED_PAGE.get(key, 0)
 
 
 def _model(key: str, mean: float, updates: float) -> float:

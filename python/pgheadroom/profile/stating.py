@@ -154,6 +154,7 @@ def _completed(
         raise FieldError(f"{path}.expression", "is no expression that PostgreSQL's grammar reads")
     if stated.assumed:  # as it was written before
         return replace(stated, columns=columns)
+    _check_found(stated, columns if is_predicate else None, path)
     if is_predicate:
         if stated.true_frac is None:
             raise FieldError(f"{path}.true_frac", "missing, expected the share of rows, 0 to 1")
@@ -185,6 +186,15 @@ def _completed(
         fail(f"{path}.type", stated.type, expected)
     ndistinct = _MANY if index.unique else stated.ndistinct or max(table.rows, 1)
     return replace(stated, width=width, ndistinct=ndistinct, columns=columns)
+
+
+def _check_found(stated: Stated, columns: tuple[str, ...] | None, path: str) -> None:
+    """Values that were found are of a predicate, and as many as it reads (None: it is none)."""
+    for field in ("true_for", "false_for"):
+        for n, values in enumerate(getattr(stated, field)):
+            if columns is None or len(values) != len(columns):
+                expected = "none" if columns is None else f"values of {', '.join(columns)}"
+                fail(f"{path}.{field}[{n}]", list(values), expected)
 
 
 def said_assumed(index: IndexProfile) -> str | None:

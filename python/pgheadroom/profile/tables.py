@@ -116,6 +116,11 @@ class ColumnProfile:
         return (self.width.min_bytes + self.width.max_bytes) / 2
 
 
+FoundValues = Annotated[
+    tuple[tuple[str, ...], ...], Expected("a list of lists of strings", whole=True)
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stated:
     """
@@ -124,6 +129,8 @@ class Stated:
     `columns` are those that it reads. `true_frac` is the share of rows that fulfil a predicate;
     `changed_frac` how many of the updates that change one of its columns change its value.
     `assumed` says that nobody stated it, so that figures go from the least to the most it may be.
+    `true_for` and `false_for` are values of `columns`, each as the twin has it in COPY's text
+    (NULL as there), for which a server has found a predicate true, and false or NULL.
     """
 
     expression: Text
@@ -136,6 +143,8 @@ class Stated:
     columns: NameList = ()
     assumed: bool = False
     elements: Elements | None = field(default=None, metadata=in_file(unless_none=True))
+    true_for: FoundValues = field(default=(), metadata=in_file(unless_empty=True))
+    false_for: FoundValues = field(default=(), metadata=in_file(unless_empty=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

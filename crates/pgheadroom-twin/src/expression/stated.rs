@@ -6,11 +6,12 @@
 //! either --hash--> one of ndistinct numbers, NULL, true or false
 //! ```
 //!
+//! What a server has found of a predicate is that (`found.rs`); the rest is drawn.
 //! A value follows from the row alone, so that an index finds it again. Between two versions of a
 //! row whose columns read differ, the value changes in as many cases as is stated: it stays where
 //! both take the second way.
 
-use crate::expression::{Expression, ExpressionError, Node};
+use crate::expression::{Expression, ExpressionError, Found, Node};
 use crate::row::kind::Kind;
 use crate::row::{ColumnDefinition, Elements, LoadRule, Numbers, Row, hashint8extended};
 use crate::value::{Value, ValueError};
@@ -38,6 +39,8 @@ pub struct Statement {
     pub salt: i64,
     /// Where values have several.
     pub elements: Option<Elements>,
+    /// What is known of a predicate, by the values of `columns`.
+    pub found: Found,
 }
 
 /// Values that follow from hashes of a row's columns.
@@ -54,6 +57,7 @@ pub(super) struct Stated {
     columns: Vec<usize>,
     identity: usize,
     salt: i64,
+    found: Found,
 }
 
 impl Expression {
@@ -104,6 +108,7 @@ impl Expression {
             columns: read.clone(),
             identity: statement.identity,
             salt: statement.salt,
+            found: statement.found.clone(),
         };
         Ok(Self {
             node: Node::Stated(Box::new(stated)),
@@ -141,6 +146,9 @@ impl Stated {
 
     /// The value for a row.
     pub fn value(&self, row: Row<'_>) -> Result<Value, ValueError> {
+        if let Some(truth) = self.found.truth(row, &self.columns) {
+            return Ok(Value::Integer(i64::from(truth)));
+        }
         let hashed = |hash, &column: &usize| hashint8extended(code(&row.value(column)), hash);
         let whose = hashed(self.salt, &self.identity);
         let read = self.columns.iter().fold(whose, hashed);
@@ -204,6 +212,7 @@ mod tests {
             identity: 0,
             salt: 0,
             elements: None,
+            found: Found::default(),
         }
     }
 

@@ -6,7 +6,7 @@ use crate::executor::{
     ColumnDefinition, GinOperators, GinOptions, IndexDefinition, IndexKey, IndexMethod, KeyOrder,
     PAGES_PER_RANGE,
 };
-use crate::expression::{Expression, ExpressionError, Statement};
+use crate::expression::{Expression, ExpressionError, Found, Statement};
 use crate::profile::{IndexSpec, Method, ProfileError, TableSpec};
 use crate::row::kind::Kind;
 
@@ -138,6 +138,7 @@ fn evaluated(
         elements: stated
             .elements
             .and_then(|elements| elements.of_type(&stated.type_name)),
+        found: Found::of(&stated.true_for, &stated.false_for),
     };
     Expression::stated(text, &statement, columns)
 }

@@ -79,6 +79,13 @@ pub struct StatedSpec {
     /// Where values have several elements.
     #[serde(default)]
     pub elements: Option<ElementsSpec>,
+    /// What a server found a predicate to be true for: values of `columns`, as COPY
+    /// writes them.
+    #[serde(default)]
+    pub true_for: Vec<Vec<String>>,
+    /// Likewise false, or NULL.
+    #[serde(default)]
+    pub false_for: Vec<Vec<String>>,
     /// What makes this run another one.
     #[serde(skip)]
     pub salt: i64,
