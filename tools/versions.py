@@ -91,9 +91,9 @@ def recorded() -> dict[tuple[str, str], dict[int, dict[str, set[str]]]]:
     return found
 
 
-def excepted() -> dict[str, dict[str, str]]:
-    """By version: scenarios that the twin does not reproduce, and why."""
-    text = (TWIN / "tests" / "scenarios" / "mod.rs").read_text(encoding="utf-8")
+def excepted(text: str | None = None) -> dict[str, dict[str, str]]:
+    """By version: scenarios that the twin does not reproduce, and why; of the tests' own text."""
+    text = text or (TWIN / "tests" / "scenarios" / "mod.rs").read_text(encoding="utf-8")
     found: dict[str, dict[str, str]] = defaultdict(dict)
     listed = _EXCEPT.search(text)
     assert listed is not None
@@ -156,11 +156,12 @@ def page() -> str:
     for title, kind, _ in FEATURES:
         cells = [_cell(found[title, kind].get(major, {}), kind, reasons) for major in MAJORS]
         lines.append(f"| {title} | " + " | ".join(cells) + " |")
-    lines += ["", "## Not reproduced", ""]
     by_reason: dict[tuple[str, str], list[str]] = defaultdict(list)
     for version, names_of in reasons.items():
         for name, reason in names_of.items():
             by_reason[name, reason].append(version)
+    if by_reason:
+        lines += ["", "## Not reproduced", ""]
     lines += [
         f"- `{name}` on {', '.join(of)}: {reason}." for (name, reason), of in by_reason.items()
     ]

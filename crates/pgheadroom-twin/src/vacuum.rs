@@ -125,6 +125,11 @@ pub trait VacuumLog: Modified {
         false
     }
 
+    /// Whether somebody else has the page pinned, so that it cannot be pruned.
+    fn is_pinned(&self, _block: BlockNumber) -> bool {
+        false
+    }
+
     /// The table was cut.
     fn truncated(&mut self, _truncation: &Truncation) {}
 
@@ -170,6 +175,8 @@ pub struct Vacuumed {
     pub live_tuples: u64,
     /// Dead tuples that somebody may still see.
     pub recently_dead_tuples: u64,
+    /// Dead tuples that stay because their page was pinned.
+    pub missed_dead_tuples: u64,
     /// Whether the exclusive lock for cutting the end off was taken: VACUUM has a transaction
     /// number then.
     pub took_lock: bool,
@@ -314,7 +321,20 @@ impl Heap {
         };
         let page = self.page_mut(block);
         let before = page.pd_upper();
-        let found = cleaner.prune_and_freeze(page, transactions, &mut scan.done, log);
+        // An aggressive VACUUM would wait for the pin's end if there is something to freeze.
+        let looks_only = log.is_pinned(block)
+            && !((scan.options.aggressive || scan.options.freeze)
+                && cleaner.has_old(page, transactions));
+        let mut found = if looks_only {
+            cleaner.look(page, transactions, &mut scan.done, log)
+        } else {
+            cleaner.prune_and_freeze(page, transactions, &mut scan.done, log)
+        };
+        if looks_only && one_pass {
+            scan.done.missed_dead_tuples += found.dead.len() as u64;
+            found.has_tuples |= !found.dead.is_empty();
+            found.dead.clear();
+        }
         self.note_first_pass(block, &found, before);
         if found.has_tuples {
             scan.nonempty_pages = block.0 + 1;

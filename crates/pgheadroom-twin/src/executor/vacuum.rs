@@ -286,6 +286,8 @@ impl Table {
             row_type: &self.values.row_type,
             rows: &self.values.rows,
             texts: &self.values.texts,
+            procs: since_then.procs,
+            by_itself: running.by_itself,
         };
         let scan = &mut running.scan;
         match running.phase {
@@ -318,8 +320,8 @@ impl Table {
                 let none = VacuumScan::new(self.heap.behaviour(), VacuumOptions::default(), 0);
                 let scan = std::mem::replace(scan, none);
                 let done = self.heap.vacuum_end(scan, &mut log);
-                let recently_dead = i64::try_from(done.recently_dead_tuples);
-                self.counters.n_dead_tup = recently_dead.unwrap_or(i64::MAX);
+                let left = done.recently_dead_tuples + done.missed_dead_tuples;
+                self.counters.n_dead_tup = i64::try_from(left).unwrap_or(i64::MAX);
                 self.counters.n_ins_since_vacuum = 0;
                 VacuumStep::Done(done)
             }

@@ -34,4 +34,9 @@ impl ProcArray {
             || self.mine.cursor_slot == Some(page)
             || (self.with_more_pins > 0 && self.others.iter().any(|other| has(other)))
     }
+
+    /// The same for a backend that is none of these: the active one's pins count too.
+    pub(crate) fn is_pinned_by_any(&self, fork: ForkId, block: BlockNumber) -> bool {
+        self.mine.slot == Some((fork, block)) || self.is_pinned(fork, block)
+    }
 }

@@ -159,6 +159,55 @@ impl Cleaner<'_> {
         found
     }
 
+    /// Looks at a page that somebody else has pinned: ends of transactions are noted, dead line
+    /// pointers collected, and tuples counted.
+    ///
+    /// Source: `lazy_scan_noprune`, src/backend/access/heap/vacuumlazy.c (REL_15_STABLE,
+    /// REL_18_STABLE).
+    pub fn look(
+        &self,
+        page: &mut HeapPage,
+        transactions: &impl Transactions,
+        done: &mut Vacuumed,
+        log: &mut impl VacuumLog,
+    ) -> Found {
+        if hint::note_unsettled(page, transactions) {
+            log.hinted(self.block, page.exact_free_space());
+        }
+        for offset in page.offsets() {
+            let Some(tuple) = &page.tuple(offset) else {
+                continue;
+            };
+            let count = match TupleState::of(tuple, transactions) {
+                TupleState::Live | TupleState::DeleteInProgress => &mut done.live_tuples,
+                TupleState::RecentlyDead => &mut done.recently_dead_tuples,
+                TupleState::Dead => &mut done.missed_dead_tuples,
+                TupleState::InsertInProgress => continue,
+            };
+            *count += 1;
+            let oldest = unfrozen(tuple, transactions).into_iter().flatten();
+            done.oldest_left = done.oldest_left.into_iter().chain(oldest).min();
+        }
+        Found {
+            has_tuples: page.leads_to_rows(),
+            dead: page.offsets().filter(|&at| page.is_dead(at)).collect(),
+            ..Found::default()
+        }
+    }
+
+    /// Whether a transaction has left something on the page that is so old that it has to be
+    /// frozen.
+    ///
+    /// Source: `heap_tuple_should_freeze`, src/backend/access/heap/heapam.c (REL_16_STABLE).
+    pub fn has_old(&self, page: &HeapPage, transactions: &impl Transactions) -> bool {
+        let is_old = |xid: Xid| transactions.is_removable(xid) && self.is_old(xid, transactions);
+        let tuples = page.offsets().filter_map(|offset| page.tuple(offset));
+        tuples
+            .flat_map(|tuple| unfrozen(&tuple, transactions))
+            .flatten()
+            .any(is_old)
+    }
+
     /// Whether the record of what was done to the page sets its visibility bits.
     ///
     /// Source: `heap_page_will_set_vm`, src/backend/access/heap/pruneheap.c (before 19beta1).
@@ -268,10 +317,11 @@ impl Cleaner<'_> {
             survey.would_be_frozen &= (is_frozen || old_xmin) && xmax_done;
             survey.must_freeze |= (old_xmin && self.is_old(tuple.xmin, transactions))
                 || (old_xmax && self.is_old(tuple.xmax, transactions));
-            let xmin = (!is_frozen).then_some((tuple.xmin, old_xmin));
-            let xmax = tuple.xmax.is_valid();
-            let xmax = xmax.then(|| (transactions.oldest_of(tuple.xmax), old_xmax));
-            for (xid, goes) in [xmin, xmax].into_iter().flatten() {
+            for (xid, goes) in unfrozen(tuple, transactions)
+                .into_iter()
+                .zip([old_xmin, old_xmax])
+                .filter_map(|(xid, goes)| Some((xid?, goes)))
+            {
                 let [before, after] = &mut survey.oldest;
                 *before = before.iter().copied().chain([xid]).min();
                 if !goes {
@@ -446,6 +496,17 @@ pub(crate) fn all_visible(page: &HeapPage, transactions: &impl Transactions) -> 
         all_frozen,
         has_visible_xid,
     })
+}
+
+/// The transactions that a tuple names and that are not frozen: of its insertion, and the oldest of
+/// its replacement, deletion or lock.
+fn unfrozen(tuple: &Tuple, transactions: &impl Transactions) -> [Option<Xid>; 2] {
+    let xmin = tuple.xmin_hint != XminHint::Frozen;
+    let xmax = tuple.xmax.is_valid();
+    [
+        xmin.then_some(tuple.xmin),
+        xmax.then(|| transactions.oldest_of(tuple.xmax)),
+    ]
 }
 
 /// Whether everyone sees a live tuple.

@@ -8,6 +8,7 @@ use pgheadroom_layout::{Behaviour, BlockNumber};
 use crate::checkpoint::ForkId;
 use crate::executor::rows::Rows;
 use crate::fsm::Modified;
+use crate::procarray::ProcArray;
 use crate::row::{Form, NULL_SLOT, RowType, Texts};
 use crate::vacuum::{Change, FreezeKind, Truncation, VacuumLog};
 use crate::vm::{ForkTruncation, VisibilityMap};
@@ -23,6 +24,9 @@ pub(super) struct HeapLog<'a> {
     pub row_type: &'a RowType,
     pub rows: &'a Rows,
     pub texts: &'a Texts,
+    pub procs: &'a ProcArray,
+    /// Whether a backend vacuums that is none of the sessions.
+    pub by_itself: bool,
 }
 
 impl HeapLog<'_> {
@@ -111,6 +115,14 @@ impl VacuumLog for HeapLog<'_> {
 
     fn logs_hints(&self) -> bool {
         self.wal.hints_are_logged()
+    }
+
+    fn is_pinned(&self, block: BlockNumber) -> bool {
+        if self.by_itself {
+            self.procs.is_pinned_by_any(self.main, block)
+        } else {
+            self.procs.is_pinned(self.main, block)
+        }
     }
 
     fn truncated(&mut self, truncation: &Truncation) {
