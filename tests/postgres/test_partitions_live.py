@@ -191,7 +191,7 @@ def test_a_plan_says_once_what_later_partitions_need(programs: ServerPrograms) -
             options = connection.execute(
                 "SELECT reloptions FROM pg_class WHERE relname = 'events_3'"
             ).fetchone()
-            with pytest.raises(psycopg.DatabaseError, match="fillfactor|storage param"):
+            with pytest.raises(psycopg.DatabaseError, match=r"fillfactor|storage param"):
                 connection.execute("ALTER TABLE events SET (fillfactor = 85)")
     assert options == (None,)
     named = {one.name: (one.partitions, one.parent) for one in parents}

@@ -1,12 +1,13 @@
 //! Profiles of one client against servers, to the unit: counters, pages, WAL and images by table.
 //!
 //! Origin: `golden/expected/*/profile-*.json`, written by `tools/record_profile_golden.py`, which
-//! plays `golden/profiles/*.toml` on 15.18, 16.14, 18.4 and 19rc1, and `found-*.json`: those of
+//! plays `golden/profiles/*.toml` on 15.18, 16.14, 18.4 and 19rc1 (one whose columns are compressed
+//! by lz4 on 15.18, 17.12, 18.6 and 19rc1, which were built with it), and `found-*.json`: those of
 //! `golden/found` on 15.20, 16.14 and 18.4.
 
 use std::path::PathBuf;
 
-use pgheadroom_twin::profile::{Monitor, ProfileError, ProfileSpec};
+use pgheadroom_twin::profile::{ColumnCompression, Monitor, ProfileError, ProfileSpec};
 use pgheadroom_twin::run::support::check;
 use pgheadroom_twin::run::{Conditions, Outcome, TableOutcome, play};
 use serde::Deserialize;
@@ -128,6 +129,33 @@ fn profiles_agree_with_servers() {
         agree(version, "profile-", 30);
     }
     agree("15.20", "profile-", 2);
+    for version in ["15.18", "17.12", "18.6", "19rc1"] {
+        agree(version, "profile-columns-compressed", 1);
+    }
+}
+
+/// A column's own COMPRESSION is what its values are compressed by: another one is another run.
+#[test]
+fn the_compression_of_a_column_counts() {
+    for (name, recorded) in recorded("18.6", "profile-columns-compressed") {
+        let with = played(&recorded.profile, "18.6").unwrap();
+        for column in 0..recorded.profile.table[0].columns.len() {
+            let mut profile = recorded.profile.clone();
+            let own = &mut profile.table[0].columns[column].compression;
+            let other = match own {
+                Some(ColumnCompression::Lz4) => ColumnCompression::Pglz,
+                Some(ColumnCompression::Pglz) => ColumnCompression::Lz4,
+                None => continue,
+            };
+            *own = Some(other);
+            let without = played(&profile, "18.6").unwrap();
+            assert_ne!(
+                figures(&with.tables[0]),
+                figures(&without.tables[0]),
+                "{name}: column {column}"
+            );
+        }
+    }
 }
 
 /// What random profiles once differed in (`make fuzz`).

@@ -23,14 +23,24 @@ from pgheadroom.profile.column_types import (
     UNKNOWN_WIDTH_BYTES,
     Kind,
     base_of,
+    is_toastable,
     payload_bytes,
     width_range,
 )
 from pgheadroom.profile.elements import mean_payload
 from pgheadroom.profile.observed import ObservedColumn
-from pgheadroom.profile.tables import INTEGER_MAX, ColumnProfile, Values, ValuesKind, Width
+from pgheadroom.profile.tables import (
+    INTEGER_MAX,
+    ColumnProfile,
+    Compression,
+    Values,
+    ValuesKind,
+    Width,
+)
 from pgheadroom.sources.recording import AnswerRow
 
+_COMPRESSIONS: Mapping[str, Compression] = {"p": "pglz", "l": "lz4"}
+"""Of pg_attribute.attcompression (`TOAST_PGLZ_COMPRESSION`, toast_compression.h)."""
 _FIXED = {(1, "c"): "bool", (2, "s"): "int2", (4, "i"): "int4", (8, "d"): "int8"}
 _REST_BYTES_MIN = 8  # fewer are within what is known of a row's length; arbitrary
 _NUMERIC_BYTES = {"constant": 3, "random": 7}  # what a profile's numeric values take
@@ -158,11 +168,15 @@ def make_column(
     else:
         made, substituted = _stand_in(row, label, width, statistics, rows, indexed=indexed)
         made = replace(made, null_frac=round(min(null_frac[0], 1.0), 6))
+    compression = _COMPRESSIONS.get(row.get("compression") or "")
+    made = _compressed(made, compression)
+    rest = None if rest is None else _compressed(rest, compression)
     variable = width if int(row["typlen"]) < 0 else None
     observed = ObservedColumn(
         name=str(row["name"]),
         type=row["type"],
         storage=row["storage"],
+        compression=compression,
         # Domains as they are declared, and what says how values of any type lie in a row.
         declared=row.get("declared") or row["type"],
         typlen=int(row["typlen"]),
@@ -184,6 +198,13 @@ def make_column(
     )
     name = str(row["name"])
     return ColumnSeen(attnum=row["attnum"], name=name, profile=made, observed=observed, rest=rest)
+
+
+def _compressed(column: ColumnProfile, own: Compression | None) -> ColumnProfile:
+    """With the column's own compression, where what stands for it can have one."""
+    if own is None or not is_toastable(column.type, column.labels):
+        return column
+    return replace(column, compression=own)
 
 
 def _of_elements(

@@ -17,7 +17,7 @@ from pgheadroom.errors import LabError
 from pgheadroom.play.page_kinds import fill_with_gaps
 from pgheadroom.play.type_values import enum_type, sql_type
 from pgheadroom.play.values import column_list, row_values
-from pgheadroom.profile import ForeignKey, IndexProfile, Profile, TableProfile
+from pgheadroom.profile import ColumnProfile, ForeignKey, IndexProfile, Profile, TableProfile
 from pgheadroom.profile.column_types import EXTENSIONS, OPERATORS_OF
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def load(connection: psycopg.Connection[Any], profile: Profile) -> None:
         connection: A session in an empty database, in autocommit mode.
         profile: A profile with tables of its own.
     """
+    _check_compression(connection, profile)
     create_types(connection, profile)
     for table in profile.tables:
         connection.execute(create_table(table).encode())
@@ -66,6 +67,22 @@ def create_types(connection: psycopg.Connection[Any], profile: Profile) -> None:
         _create_extension(connection, extension)
 
 
+def _check_compression(connection: psycopg.Connection[Any], profile: Profile) -> None:
+    """Whether the server was built with what columns are compressed by."""
+    row = connection.execute(
+        "SELECT enumvals FROM pg_settings WHERE name = 'default_toast_compression'"
+    ).fetchone()
+    assert row is not None, "a setting of every server from 14 on"
+    for table in profile.tables:
+        for column in table.columns:
+            if column.compression is not None and column.compression not in row[0]:
+                raise LabError(
+                    f"this server was built without {column.compression}, by which "
+                    f"{table.name}.{column.name} is compressed: expected one with it (Debian's "
+                    "are; make servers has some)"
+                )
+
+
 def extensions(profile: Profile) -> tuple[str, ...]:
     """The extensions whose types or operator classes the profile has."""
     types = (column.base_type for table in profile.tables for column in table.columns)
@@ -89,11 +106,16 @@ def _create_extension(connection: psycopg.Connection[Any], name: str) -> None:
 
 def create_table(table: TableProfile) -> str:
     """The CREATE TABLE statement."""
-    columns = ", ".join(f"{quoting.identifier(c.name)} {sql_type(c)}" for c in table.columns)
+    columns = ", ".join(map(_column, table.columns))
     options = [f"fillfactor = {table.fillfactor}"]
     options += [f"{name} = {quoting.literal(value)}" for name, value in table.reloptions.items()]
     kind = "UNLOGGED TABLE" if table.unlogged else "TABLE"
     return f"CREATE {kind} {quoting.identifier(table.name)} ({columns}) WITH ({', '.join(options)})"
+
+
+def _column(column: ColumnProfile) -> str:
+    own = "" if column.compression is None else f" COMPRESSION {column.compression}"
+    return f"{quoting.identifier(column.name)} {sql_type(column)}{own}"
 
 
 def fill_table(table: TableProfile) -> str:

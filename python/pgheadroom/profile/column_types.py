@@ -8,9 +8,11 @@ of the layout. A test holds the four together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+
+from pgheadroom import _core
 
 UNKNOWN_WIDTH_BYTES = 32
 """What PostgreSQL's planner assumes of a type (`get_typavgwidth`, lsyscache.c)."""
@@ -178,6 +180,15 @@ def has_operators(type_name: str, method: str) -> bool:
 def base_of(type_name: str) -> str:
     """A canonical type without its modifier: `varchar[]` of `varchar(10)[]`."""
     return type_name.partition("(")[0] + ("[]" if type_name.endswith(")[]") else "")
+
+
+def is_toastable(type_name: str, labels: Sequence[str] = ()) -> bool:
+    """
+    Whether a column of a canonical type may have a COMPRESSION of its own; enums have `labels`.
+
+    Source: `GetAttributeCompression`, src/backend/commands/tablecmds.c (REL_18_STABLE).
+    """
+    return not labels and _core.Column(type_name, is_null=True).typstorage != "p"
 
 
 def length_of(type_name: str) -> int | None:

@@ -11,7 +11,13 @@ from typing import Any
 
 from pgheadroom.forms import FieldError, expected_of, fail
 from pgheadroom.profile.change import GROWTH_BYTES_MAX, SETS_EXPECTED, Change
-from pgheadroom.profile.column_types import PATTERN_OPS, Kind, assumed_width, width_range
+from pgheadroom.profile.column_types import (
+    PATTERN_OPS,
+    Kind,
+    assumed_width,
+    is_toastable,
+    width_range,
+)
 from pgheadroom.profile.elements import completed_elements, payload_range
 from pgheadroom.profile.enums import check_labels, check_target
 from pgheadroom.profile.keys import check_ordered, named_columns
@@ -195,6 +201,8 @@ def _completed_column(
     if column.elements is not None:
         column = _with_elements(column, raw, path, table)
     width = _completed_width(column, raw, f"{path}.width")
+    if column.compression is not None and not is_toastable(column.type, column.labels):
+        fail(f"{path}.compression", column.compression, f"none, for {column.type} has none")
     check_labels(replace(column, values=values), path)
     completed = replace(column, values=values, width=width)
     check_ordered(completed, path)

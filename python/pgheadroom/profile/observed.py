@@ -112,6 +112,7 @@ class ObservedColumn(Kept):
     name: str
     type: str
     storage: str | None = None
+    compression: str | None = field(default=None, metadata=UNLESS_NONE)
     declared: str | None = None
     typlen: Annotated[int, between(-2, 2**15 - 1)] | None = None
     typalign: str | None = None

@@ -16,6 +16,7 @@ from pgheadroom.profile.elements import Elements, mean_payload
 from pgheadroom.profile.observed import ObservedTable
 from pgheadroom.profile.spelling import Label, Name, Words, type_name
 
+Compression = Literal["pglz", "lz4"]
 ValuesKind = Literal["serial", "constant", "random", "parent"]
 
 ROWS_MAX = 2**40  # far beyond what one machine loads
@@ -73,7 +74,7 @@ class ColumnProfile:
     A column; `type` is canonical (`int4`, `bpchar(84)`), `width` where that leaves it open.
 
     An enum has `labels`, in their order; `elements` says what values of several elements are, and
-    `width` follows from it.
+    `width` follows from it. `compression` is its own; without it the server's default compresses.
     """
 
     name: Name
@@ -85,6 +86,7 @@ class ColumnProfile:
         default=(), metadata=in_file(unless_empty=True)
     )
     elements: Elements | None = field(default=None, metadata=in_file(unless_none=True))
+    compression: Compression | None = field(default=None, metadata=in_file(unless_none=True))
 
     @property
     def kind(self) -> Kind:

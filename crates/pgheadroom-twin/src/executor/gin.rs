@@ -261,11 +261,15 @@ fn trigrams(value: &[u8]) -> Vec<[u8; 4]> {
 
 /// Bytes of a string in an index tuple, with its header, and its alignment.
 ///
-/// Source: `index_form_tuple_context`, src/backend/access/common/indextuple.c (REL_18_STABLE).
+/// An entry is of another type than its column, and so by the default method, whatever the column
+/// says.
+///
+/// Source: `index_form_tuple_context`, src/backend/access/common/indextuple.c, and
+/// `ConstructTupleDescriptor`, src/backend/catalog/index.c (REL_18_STABLE).
 fn stored(bytes: &[u8], texts: &Texts) -> (u32, u32) {
     let length = u32::try_from(bytes.len()).expect("a value below 1 GB");
     if length + VARHDRSZ > TOAST_INDEX_TARGET
-        && let Some(compressed) = texts.compress(&Text::from_bytes(bytes))
+        && let Some(compressed) = texts.compress(&Text::from_bytes(bytes), None)
     {
         let compressed = u32::try_from(compressed.len()).expect("a compressed string");
         return (compressed + 2 * VARHDRSZ, 4);

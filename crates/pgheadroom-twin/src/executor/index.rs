@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use pgheadroom_layout::compression::Method;
 use pgheadroom_layout::index_tuple::TOAST_INDEX_TARGET;
 use pgheadroom_layout::tuple::{VARATT_SHORT_MAX, VARHDRSZ, VARHDRSZ_SHORT};
 use pgheadroom_layout::{Behaviour, OffsetNumber};
@@ -61,6 +62,10 @@ pub(super) struct Part {
     /// Of strings that have no code of their own.
     pub order: Option<TextOrder>,
     pub direction: KeyOrder,
+    /// Of a column that says by which its values are compressed; an expression says nothing.
+    ///
+    /// Source: `ConstructTupleDescriptor`, src/backend/catalog/index.c (REL_18_STABLE).
+    pub compression: Option<Method>,
 }
 
 /// An index.
@@ -397,15 +402,15 @@ pub(super) fn parts_of(keys: Vec<IndexKey>, row_type: &RowType) -> Vec<Part> {
         column => column,
     });
     keys.map(|source| {
-        let (kind, align, width) = match &source {
+        let (kind, align, width, compression) = match &source {
             IndexKey::Column(column) => {
                 let layout = &row_type.columns[*column];
-                (layout.kind, layout.align, layout.width)
+                (layout.kind, layout.align, layout.width, layout.compression)
             }
             IndexKey::Expression(expression) => {
                 let kind = expression.kind();
                 let (align, width) = kind.layout();
-                (kind, align, width)
+                (kind, align, width, None)
             }
         };
         Part {
@@ -415,6 +420,7 @@ pub(super) fn parts_of(keys: Vec<IndexKey>, row_type: &RowType) -> Vec<Part> {
             width,
             order: needs_labels(kind).then(TextOrder::default),
             direction: KeyOrder::default(),
+            compression,
         }
     })
     .collect()
@@ -472,12 +478,13 @@ impl Part {
                  string narrower"
                     .to_owned(),
             )),
-            None if text.len() + VARHDRSZ > TOAST_INDEX_TARGET => {
-                Ok(row.texts.compress(text).map_or(text.len(), |bytes| {
+            None if text.len() + VARHDRSZ > TOAST_INDEX_TARGET => Ok(row
+                .texts
+                .compress(text, self.compression)
+                .map_or(text.len(), |bytes| {
                     let bytes = u32::try_from(bytes.len()).expect("a compressed string");
                     (bytes + VARHDRSZ) | COMPRESSED_PAYLOAD
-                }))
-            }
+                })),
             None => Ok(text.len()),
         }
     }

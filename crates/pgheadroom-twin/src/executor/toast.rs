@@ -210,10 +210,12 @@ impl Table {
                     self.values.texts.add(text)
                 } else {
                     let payload_bytes = stored_bytes;
+                    let method = self.values.texts.method_of(*slot);
                     self.values.texts.add_form(
                         text,
                         Form::Compressed { payload_bytes },
                         to.statement,
+                        method,
                     )
                 };
             }
@@ -443,13 +445,14 @@ impl Work {
     /// Source: `toast_tuple_try_compression`, toast_helper.c.
     fn compress(&mut self, table: &mut Table, new: &mut [i64], column: usize, statement: u32) {
         let text = table.values.texts.get(new[column]).clone();
-        let Some(bytes) = table.values.texts.compress(&text) else {
+        let method = table.values.row_type.columns[column].compression;
+        let Some(bytes) = table.values.texts.compress(&text, method) else {
             self.incompressible[column] = true;
             return;
         };
         let payload_bytes = u32::try_from(bytes.len()).expect("a value below 1 GB") + VARHDRSZ;
         let form = Form::Compressed { payload_bytes };
-        new[column] = table.values.texts.add_form(text, form, statement);
+        new[column] = table.values.texts.add_form(text, form, statement, method);
     }
 }
 
@@ -466,6 +469,7 @@ fn move_out(
         Some(Form::Compressed { payload_bytes }) => (payload_bytes, true),
         _ => (text.len(), false),
     };
+    let method = table.values.texts.method_of(slot);
     let toast = table.toast.as_mut().expect("a table with strings has one");
     let value_id = toast.save(column, stored_bytes, to)?;
     if let Some(values) = &mut toast.values {
@@ -475,6 +479,7 @@ fn move_out(
             OutOfLine {
                 text,
                 is_compressed,
+                method,
             },
         );
     }
@@ -482,7 +487,10 @@ fn move_out(
         value_id,
         stored_bytes,
     };
-    let moved = table.values.texts.add_form(text, form, to.statement);
+    let moved = table
+        .values
+        .texts
+        .add_form(text, form, to.statement, method);
     if is_compressed {
         table.values.texts.remove(slot);
     }

@@ -20,8 +20,8 @@ use crate::profile::foreign_key::foreign_keys;
 use crate::profile::index_load::definition;
 use crate::profile::settings::parameters;
 use crate::profile::{
-    ColumnSpec, Monitor, PageKinds, PgbenchSpec, ProfileError, ServerSpec, TableSpec, ValuesKind,
-    WalLevel,
+    ColumnCompression, ColumnSpec, Monitor, PageKinds, PgbenchSpec, ProfileError, ServerSpec,
+    TableSpec, ValuesKind, WalLevel,
 };
 use crate::reserve;
 use crate::row::kind::Kind;
@@ -147,6 +147,7 @@ fn load_table(
         let rule = rule(column, spec.rows);
         let mut made = definition.map_err(bad_type)?;
         made.elements = rule.elements;
+        made.compression = column.compression.map(ColumnCompression::method);
         columns.push(made);
         rules.push(rule);
     }

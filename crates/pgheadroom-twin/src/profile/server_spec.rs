@@ -164,3 +164,23 @@ impl<'de> Deserialize<'de> for Ignored {
         IgnoredAny::deserialize(deserializer).map(|_| Self)
     }
 }
+
+/// A column's own COMPRESSION.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)] // PostgreSQL's words
+pub enum ColumnCompression {
+    Pglz,
+    Lz4,
+}
+
+impl ColumnCompression {
+    /// What compresses.
+    #[must_use]
+    pub fn method(self) -> Method {
+        match self {
+            Self::Pglz => Method::Pglz,
+            Self::Lz4 => Method::Lz4,
+        }
+    }
+}

@@ -11,7 +11,7 @@ use crate::executor::ColumnDefinition;
 use crate::profile::ProfileError;
 use crate::profile::elements_spec::ElementsSpec;
 use crate::profile::index_spec::IndexSpec;
-use crate::profile::server_spec::{Ignored, ServerSpec};
+use crate::profile::server_spec::{ColumnCompression, Ignored, ServerSpec};
 
 /// A whole profile, its defaults filled in.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -208,6 +208,9 @@ pub struct ColumnSpec {
     /// Where values have several elements.
     #[serde(default)]
     pub elements: Option<ElementsSpec>,
+    /// By which values are compressed, if it says so.
+    #[serde(default)]
+    pub compression: Option<ColumnCompression>,
 }
 
 impl ColumnSpec {

@@ -97,8 +97,9 @@ impl ColumnLayout {
             Some(Form::Compressed { .. }) => {
                 out.extend_from_slice(&((stored_bytes << 2) | 2).to_le_bytes());
                 let text = texts.get(slot);
-                out.extend_from_slice(&texts.compression_header(text).to_le_bytes());
-                out.extend(texts.compress(text).expect("it was compressed before"));
+                let by = texts.method_of(slot);
+                out.extend_from_slice(&texts.compression_header(text, by).to_le_bytes());
+                out.extend(texts.compress(text, by).expect("it was compressed before"));
             }
             Some(Form::External {
                 value_id,
@@ -108,7 +109,7 @@ impl ColumnLayout {
                 let text = texts.get(slot);
                 let is_compressed = stored_bytes != text.len();
                 let method = if is_compressed {
-                    texts.compression_header(text) - text.len()
+                    texts.compression_header(text, texts.method_of(slot)) - text.len()
                 } else {
                     0
                 };

@@ -28,6 +28,7 @@ pub use load_rule::{Labels, LoadRule, Numbers};
 pub(crate) use maker::RowMaker;
 pub(crate) use numeric::payload_bytes as numeric_payload_bytes;
 
+use pgheadroom_layout::compression::Method;
 use pgheadroom_layout::tuple::MAX_HEAP_ATTRIBUTE_NUMBER;
 use pgheadroom_layout::{ColumnType, LayoutError};
 
@@ -50,6 +51,8 @@ pub struct ColumnDefinition {
     pub labels: Vec<String>,
     /// Where its values have several elements.
     pub elements: Option<Elements>,
+    /// By which its values are compressed, where it says so.
+    pub compression: Option<Method>,
 }
 
 impl ColumnDefinition {
@@ -63,6 +66,7 @@ impl ColumnDefinition {
             column_type: ColumnType::parse(type_name)?,
             labels: Vec::new(),
             elements: None,
+            compression: None,
         })
     }
 
@@ -118,6 +122,8 @@ pub(crate) struct ColumnLayout {
     pub offset: Option<u32>,
     /// From which to which integer a number may grow by a step; none for other kinds of values.
     pub integers: Option<(i64, i64)>,
+    /// By which its values are compressed, where it says so.
+    pub compression: Option<Method>,
 }
 
 /// The columns of a table's rows.
@@ -166,6 +172,7 @@ impl RowType {
                 width,
                 offset: offset.filter(|_| width.is_some() && !kind.is_kept()),
                 integers: kind.integers(),
+                compression: column.compression,
             });
         }
         Ok(Self { columns: layouts })

@@ -36,6 +36,18 @@ pub(crate) enum Form {
 pub(crate) struct OutOfLine {
     pub text: Text,
     pub is_compressed: bool,
+    /// By which, if its column says so.
+    pub method: Option<Method>,
+}
+
+/// A string that is compressed or out of line.
+#[derive(Debug)]
+struct Kept {
+    form: Form,
+    /// The statement that made it so.
+    made_by: u32,
+    /// By which it is compressed, if its column says so.
+    method: Option<Method>,
 }
 
 /// Strings by number.
@@ -43,14 +55,14 @@ pub(crate) struct OutOfLine {
 pub(crate) struct Texts {
     texts: Vec<Text>,
     free: Vec<i64>,
-    /// Of strings that are compressed or out of line, and which statement made them so.
-    forms: HashMap<i64, (Form, u32)>,
-    /// By which they are compressed.
+    /// Of strings that are compressed or out of line.
+    forms: HashMap<i64, Kept>,
+    /// By which they are compressed where their column says nothing.
     method: Method,
 }
 
 impl Texts {
-    /// None yet; `method` compresses them.
+    /// None yet; `method` compresses those whose column says nothing.
     pub fn compressed_by(method: Method) -> Self {
         Self {
             method,
@@ -66,13 +78,25 @@ impl Texts {
         self.put(text)
     }
 
-    /// Keeps a string in another form, which a statement gives it; its number.
-    pub fn add_form(&mut self, text: Text, form: Form, statement: u32) -> i64 {
+    /// Keeps a string in another form, which a statement gives it; its number. `method` is its
+    /// column's.
+    pub fn add_form(
+        &mut self,
+        text: Text,
+        form: Form,
+        made_by: u32,
+        method: Option<Method>,
+    ) -> i64 {
         while self.texts.len() < SHARED_MAX {
             self.texts.push(Text::new("")); // a shared one would be found as it is
         }
         let slot = self.put(text);
-        self.forms.insert(slot, (form, statement));
+        let kept = Kept {
+            form,
+            made_by,
+            method,
+        };
+        self.forms.insert(slot, kept);
         slot
     }
 
@@ -109,7 +133,7 @@ impl Texts {
         if self.forms.is_empty() {
             return None;
         }
-        self.forms.get(&slot).map(|&(form, _)| form)
+        self.forms.get(&slot).map(|kept| kept.form)
     }
 
     /// The form in which a statement's new row version comes to the indexes: what the heap
@@ -118,8 +142,13 @@ impl Texts {
     /// Source: `heap_prepare_insert` and `heap_update`, src/backend/access/heap/heapam.c
     /// (REL_18_STABLE), which shorten a copy of the tuple in the slot.
     pub fn form_in_slot(&self, slot: i64, statement: Option<u32>) -> Option<Form> {
-        let (form, made_by) = *self.forms.get(&slot)?;
-        (statement != Some(made_by)).then_some(form)
+        let kept = self.forms.get(&slot)?;
+        (statement != Some(kept.made_by)).then_some(kept.form)
+    }
+
+    /// By which a string that is compressed is, if its column says so.
+    pub fn method_of(&self, slot: i64) -> Option<Method> {
+        self.forms.get(&slot)?.method
     }
 
     /// Whether any string is compressed or out of line.
@@ -127,13 +156,15 @@ impl Texts {
         !self.forms.is_empty()
     }
 
-    /// The compressed bytes of a string, if the server would store them.
+    /// The compressed bytes of a string, if the server would store them; `by` is its column's
+    /// method.
     ///
     /// Source: `toast_compress_datum`, src/backend/access/common/toast_internals.c
-    /// (REL_18_STABLE), which wants more than two bytes saved, with a header of 8.
-    pub fn compress(&self, text: &Text) -> Option<Vec<u8>> {
+    /// (REL_18_STABLE), which wants more than two bytes saved, with a header of 8, and takes the
+    /// default of now where the column has no method.
+    pub fn compress(&self, text: &Text, by: Option<Method>) -> Option<Vec<u8>> {
         let bytes = text.to_bytes();
-        let compressed = self.method.compress(&bytes);
+        let compressed = by.unwrap_or(self.method).compress(&bytes);
         compressed.filter(|compressed| compressed.len() + 8 + 2 < bytes.len())
     }
 
@@ -141,17 +172,17 @@ impl Texts {
     ///
     /// Source: `TOAST_COMPRESS_SET_SIZE_AND_COMPRESS_METHOD`,
     /// src/include/access/toast_internals.h (REL_18_STABLE).
-    pub fn compression_header(&self, text: &Text) -> u32 {
-        text.len() | self.method.toast_bits()
+    pub fn compression_header(&self, text: &Text, by: Option<Method>) -> u32 {
+        text.len() | by.unwrap_or(self.method).toast_bits()
     }
 
     /// The strings that are out of line, by their OIDs.
     pub fn out_of_line(&self) -> impl Iterator<Item = (u32, OutOfLine)> {
-        self.forms.iter().filter_map(|(&slot, &(form, _))| {
+        self.forms.iter().filter_map(|(&slot, kept)| {
             let Form::External {
                 value_id,
                 stored_bytes,
-            } = form
+            } = kept.form
             else {
                 return None;
             };
@@ -162,6 +193,7 @@ impl Texts {
                 OutOfLine {
                     text,
                     is_compressed,
+                    method: kept.method,
                 },
             ))
         })
@@ -174,8 +206,9 @@ impl Texts {
         if !value.is_compressed {
             return value.text.to_bytes();
         }
-        let mut bytes = self.compression_header(&value.text).to_le_bytes().to_vec();
-        bytes.extend(self.compress(&value.text).unwrap_or_default());
+        let header = self.compression_header(&value.text, value.method);
+        let mut bytes = header.to_le_bytes().to_vec();
+        bytes.extend(self.compress(&value.text, value.method).unwrap_or_default());
         bytes
     }
 

@@ -14,6 +14,7 @@ SELECT a.attrelid::int8 AS oid, a.attnum, a.attname AS name,
        t.typnamespace <> 'pg_catalog'::regnamespace AS is_user_type,
        format_type(a.atttypid, a.atttypmod) AS declared, b.oid IS NOT NULL AS is_domain,
        a.attlen AS typlen, a.attalign::text AS typalign, a.attstorage::text AS storage,
+       nullif(a.attcompression::text, '') AS compression,
        a.attnotnull AS not_null, a.attisdropped AS is_dropped, a.atthasmissing AS has_missing,
        CASE WHEN t.typtype = 'e' THEN
          (SELECT jsonb_agg(e.enumlabel ORDER BY e.enumsortorder)

@@ -150,12 +150,16 @@ impl Part {
         let length = u32::try_from(payload.len()).unwrap_or(0);
         let is_long = length + 4 > TOAST_INDEX_TARGET;
         let text = is_long.then(|| Text::from_bytes(&payload));
-        let shrunk = text.and_then(|text| Some((texts.compress(&text)?, text)));
+        let shrunk = text.and_then(|text| Some((texts.compress(&text, self.compression)?, text)));
         if let Some((shrunk, text)) = shrunk {
             align(out);
             let stored = u32::try_from(shrunk.len()).unwrap_or(0) + 8;
             out.extend((stored << 2 | 2).to_le_bytes());
-            out.extend(texts.compression_header(&text).to_le_bytes());
+            out.extend(
+                texts
+                    .compression_header(&text, self.compression)
+                    .to_le_bytes(),
+            );
             out.extend(shrunk);
         } else if let Some(short) = u8::try_from(length + 1).ok().filter(|&short| short <= 0x7f) {
             out.push(short << 1 | 1);
