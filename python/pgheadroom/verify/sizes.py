@@ -19,6 +19,12 @@ from pgheadroom.verify.values import MeasureOutcome
 UNSEEN_S = 10.0
 """For so long a horizon stands still now and then (an ANALYZE, a slow report); arbitrary."""
 
+REPORT_S = 1.0
+"""
+So long a busy session keeps its counters to itself: `PGSTAT_MIN_INTERVAL`,
+src/backend/utils/activity/pgstat.c (15 to 18).
+"""
+
 _ALIGN_BYTES, _ITEM_BYTES = 8, 4  # MAXALIGN, sizeof(ItemIdData)
 
 
@@ -47,6 +53,20 @@ def is_unseen(now: MeasuredInterval, forecast: Interval) -> bool:
     return now.heap_bytes is not None and 0 < now.heap_bytes - forecast.high <= unseen_bytes(now)
 
 
+def uncounted_bytes(forecast: Interval, since: Since) -> float:
+    """
+    What may have come at either end of the count without being counted, or the other way round.
+
+    A size is that of the moment, the counters that its growth is foreseen of are behind: of a table
+    that grew for 10 s a second is a tenth.
+
+    Args:
+        forecast: Bytes that the heap has grown by.
+        since: In what time.
+    """
+    return max(forecast.high, 0.0) * REPORT_S / max(since.length_s, REPORT_S)
+
+
 def heap_again(
     before: MeasuredInterval,
     planned: Interval | None,
@@ -67,10 +87,12 @@ def heap_again(
     grown = None
     if now.heap_bytes is not None and since.heap_bytes is not None:
         grown = now.heap_bytes - since.heap_bytes
+    # The size then is known, so all that may be beside the size now is what may be beside growth.
+    slack_bytes = GROWN_TOLERANCE_BYTES + uncounted_bytes(again.grown_bytes, since)
     made = []
-    for name, first, forecast, found, slack_bytes in (
-        ("heap_bytes", before.heap_bytes, again.heap_bytes, now.heap_bytes, 0),
-        ("heap_grown_bytes", None, again.grown_bytes, grown, GROWN_TOLERANCE_BYTES),
+    for name, first, forecast, found in (
+        ("heap_bytes", before.heap_bytes, again.heap_bytes, now.heap_bytes),
+        ("heap_grown_bytes", None, again.grown_bytes, grown),
     ):
         verdict: ForecastVerdict | None = None
         note = "its size when it began is not known"
