@@ -13,6 +13,9 @@ import psycopg
 import pytest
 
 from pgheadroom.advise.build import partitions_of
+from pgheadroom.migration import read_migration
+from pgheadroom.migration.catalog import NamedTables
+from pgheadroom.migration.following import follow
 from pgheadroom.plan import make_plan
 from pgheadroom.profile import Profile
 from pgheadroom.servers import Cluster, Host, ServerPrograms
@@ -203,3 +206,62 @@ def test_a_plan_says_once_what_later_partitions_need(programs: ServerPrograms) -
         "Later partitions of events_2 begin at 100",
     ]
     assert "WITH (fillfactor = 85), that of events_1," in plan.notes[0]
+
+
+_INDEXES = (
+    "CREATE INDEX CONCURRENTLY later ON events (hits)",
+    "CREATE INDEX CONCURRENTLY later ON ONLY events (hits)",
+    "CREATE INDEX CONCURRENTLY later ON events_1 (hits)",
+    "CREATE INDEX later ON events (hits)",
+    "DROP INDEX events_1_month_idx",
+    "DROP INDEX events_2_rest_month_idx",
+    "DROP INDEX CONCURRENTLY events_month",
+    "DROP INDEX CONCURRENTLY events_2_state",
+    "DROP INDEX events_month",
+    "DROP INDEX events_2_state",
+    "ALTER TABLE events_1 DROP CONSTRAINT events_1_pkey",
+    "ALTER TABLE tasks_open DROP CONSTRAINT tasks_open_pkey",
+)
+
+
+def test_what_postgresql_refuses_of_partitions_indexes_is_told(programs: ServerPrograms) -> None:
+    """CREATE INDEX CONCURRENTLY on a partitioned table once let writers go on, for all that."""
+    with Host(programs) as host:
+        cluster = host.cluster("main")
+        cluster.start({"autovacuum": "off"})
+        observed.load(cluster, DDL)
+        profile = _observed(cluster, lambda _: None)
+        refused = set()
+        for statement in _INDEXES:
+            with cluster.connect() as connection:
+                try:
+                    if "CONCURRENTLY" in statement:
+                        connection.execute(statement.encode())
+                    else:
+                        connection.execute(f"BEGIN; {statement}; ROLLBACK".encode())
+                except psycopg.DatabaseError:
+                    refused.add(statement)
+            if statement not in refused and "CONCURRENTLY" in statement:
+                _restore(cluster, statement)
+    told = set()
+    for statement in _INDEXES:
+        catalog = NamedTables(profile)
+        follow(catalog, read_migration(statement))
+        if any("PostgreSQL refuses" in note.text for note in catalog.notes):
+            told.add(statement)
+    assert told == refused
+    assert len(refused) == 6
+    catalog = NamedTables(profile)
+    follow(catalog, read_migration("DROP INDEX events_month"))
+    gone = {key: [edit.name for edit in one.edits] for key, one in catalog.altered.items()}
+    assert {key: names for key, names in gone.items() if names} == {
+        "events_1": ["events_1_month_idx"],
+        "events_2_rest": ["events_2_rest_month_idx"],
+        "events_rest": ["events_rest_month_idx"],
+    }
+
+
+def _restore(cluster: Cluster, statement: str) -> None:
+    """As it was before a statement that no transaction takes back."""
+    undo = "DROP INDEX later" if statement.startswith("CREATE") else None
+    observed.load(cluster, undo or "CREATE INDEX events_2_state ON events_2_rest (state)")

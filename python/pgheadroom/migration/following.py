@@ -17,6 +17,7 @@ from pgheadroom.migration.altering import take
 from pgheadroom.migration.catalog import NamedTables
 from pgheadroom.migration.conditional import Conditions
 from pgheadroom.migration.effect import Effect, joined, kept
+from pgheadroom.migration.indexes import refused_of_partitions
 from pgheadroom.migration.names import NamesNow
 from pgheadroom.migration.nulls import not_null_already, refused_nulls, take_nulls, take_writes
 from pgheadroom.migration.shape import Altered, Note
@@ -89,7 +90,7 @@ def _take_in(catalog: NamedTables, statement: MigrationStatement, held: Held) ->
     conditions = _conditions(catalog, statement.line)
     for written in statement.actions:
         action = conditions.kept(written)
-        if action is None:
+        if action is None or not _may_be(catalog, statement.line, action):
             continue
         is_empty = isinstance(action, Work) and action.column in empty
         own = [
@@ -124,9 +125,23 @@ def _take_in(catalog: NamedTables, statement: MigrationStatement, held: Held) ->
         catalog.blind = statement.line
 
 
+def _may_be(catalog: NamedTables, line: int, action: Action) -> bool:
+    """
+    Whether there is something to follow: nothing goes that PostgreSQL refuses to drop.
+
+    What a refused index would do to updates is told all the same; its building is not weighed.
+    """
+    text = refused_of_partitions(action, catalog.names)
+    if text is not None:
+        catalog.note(line, getattr(action, "table", None), text)
+    return text is None or not isinstance(action, actions.DropIndex)
+
+
 def _weigh(
     catalog: NamedTables, line: int, action: Action, *, is_empty: bool
 ) -> Iterator[tuple[Altered, Effect]]:
+    if refused_of_partitions(action, catalog.names) is not None:
+        return
     yield from weighed(
         action,
         catalog.names,

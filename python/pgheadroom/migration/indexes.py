@@ -13,12 +13,13 @@ from pgheadroom.advise.row import index_label
 from pgheadroom.migration import actions
 from pgheadroom.migration.catalog import NamedTables
 from pgheadroom.migration.index_name import chosen_name
-from pgheadroom.migration.names import IndexAt
+from pgheadroom.migration.names import IndexAt, NamesNow
 from pgheadroom.migration.shape import Altered, IndexAdded, IndexDropped
 from pgheadroom.migration.weighing import constraint_index
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.profile import IndexProfile
 from pgheadroom.profile.unpriced import PRICED
+from pgheadroom.quoting import called
 
 
 def add_index(catalog: NamedTables, line: int, altered: Altered, action: actions.AddIndex) -> None:
@@ -126,6 +127,37 @@ def drop_one(
     if table.key_index is not None and table.key_index.name == label:
         label = None  # the profile finds rows by it
     altered.edits.append(IndexDropped(line=line, name=index.name, label=label, column=column))
+
+
+def refused_of_partitions(action: object, names: NamesNow) -> str | None:
+    """
+    What PostgreSQL refuses of indexes for partitions; None: nothing.
+
+    Source: `DefineIndex`, src/backend/commands/indexcmds.c, `RemoveRelations`,
+    src/backend/commands/tablecmds.c, `findDependentObjects`, src/backend/catalog/dependency.c
+    (REL_18_STABLE).
+    """
+    if isinstance(action, actions.AddIndex):
+        if not (action.concurrently and names.is_partitioned(action.table)):
+            return None
+        return (
+            "PostgreSQL refuses CREATE INDEX CONCURRENTLY on a partitioned table: make it ON ONLY "
+            "that, then CONCURRENTLY on each partition, and ALTER INDEX ... ATTACH PARTITION"
+        )
+    if not isinstance(action, actions.DropIndex):
+        return None
+    place = names.index(constraint_index(action, names))
+    if place is None:
+        return None
+    whole = names.part_of.get(place)
+    if whole is not None:
+        return (
+            f"PostgreSQL refuses to drop {place[1]} alone: it is a partition's part of {whole}, "
+            "which goes of all partitions together"
+        )
+    if action.concurrently and called(*place) in names.part_of.values():
+        return f"PostgreSQL refuses DROP INDEX CONCURRENTLY of {place[1]}, a partitioned table's"
+    return None
 
 
 def _exists(catalog: NamedTables, action: actions.AddIndex) -> bool:

@@ -5,7 +5,7 @@ Which tables and indexes of a profile names mean, while a migration renames, mak
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pgheadroom.migration.actions import Address, NamedRelation
@@ -36,12 +36,14 @@ class NamesNow:
         keys: Foreign keys.
         domains: Whether each has constraints; all are known if `knows_domains`.
         heirs: Tables that inherit from a table and are no partitions, by its name in the profile.
+        part_of: The partitioned table's index that a partition's is a part of.
     """
 
     def __init__(self, profile: Profile) -> None:
         self.tables: dict[Address, list[str]] = {}
         self.indexes: dict[Address, list[IndexAt]] = {}
         self.partitioned: set[Address] = set()
+        self.part_of: dict[Address, str] = {}
         self.made: set[tuple[str | None, str]] = set()
         self.gone: set[NamedRelation] = set()
         leaves: dict[str, list[str]] = {}
@@ -53,11 +55,23 @@ class NamesNow:
                 leaves.setdefault(observed.parent, []).append(table.name)
             for index in observed.indexes:
                 place = index.schema, index.name
-                self.indexes[place] = [IndexAt(table=table.name, identity=index.name)]
+                at = IndexAt(table=table.name, identity=index.name)
+                self.indexes[place] = [at]
+                if index.parent is not None:
+                    self.part_of[place] = index.parent
+                    schema, _, name = index.parent.rpartition(".")
+                    self.indexes.setdefault((schema or "public", name), []).append(at)
         parents = () if profile.server.observed is None else profile.server.observed.partitioned
         full = {called(found.schema, found.name): found for found in parents}
+
+        def levels(name: str) -> Iterator[str]:
+            for other, found in full.items():
+                if found.parent == name:
+                    yield other
+                    yield from levels(other)
+
         for name, found in full.items():
-            below = [n for n, other in full.items() if other.parent == name]
+            below = levels(name)
             members = [leaf for n in (name, *below) for leaf in leaves.get(n, ())]
             place = found.schema, found.name
             self.tables[place] = members

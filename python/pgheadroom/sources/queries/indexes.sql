@@ -30,8 +30,8 @@ JOIN pg_class c ON c.oid = i.indexrelid
 JOIN pg_class t ON t.oid = i.indrelid
 JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_am am ON am.oid = c.relam
-LEFT JOIN pg_inherits h ON h.inhrelid = i.indexrelid
-LEFT JOIN pg_class pc ON pc.oid = h.inhparent
+-- The topmost: an index between it and a partition of a partition cannot go alone either.
+LEFT JOIN pg_class pc ON pc.oid = pg_partition_root(i.indexrelid)
 LEFT JOIN pg_namespace pn ON pn.oid = pc.relnamespace
 WHERE t.relkind = 'r' AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
 ORDER BY i.indrelid, i.indisprimary DESC, i.indisunique DESC, c.relname
