@@ -156,9 +156,11 @@ def test_an_enum_stands_as_an_enum(programs: ServerPrograms) -> None:
     assert indexes["jobs_in"].where == "state IN ('created', 'active')"
     assert indexes["jobs_not"].where == "state NOT IN ('it''s done', 'failed')"
     assert indexes["jobs_early"].where == "state < 'active' AND n > 5"
-    assert not any(index.stated for index in indexes.values())
+    assert not any(indexes[name].stated for name in ("jobs_in", "jobs_not", "jobs_early"))
     # An array of an enum as one literal names the type, which the profile's server does not have.
-    assert indexes["jobs_open"].where == '"state" IS NOT NULL'
+    (stands,) = indexes["jobs_open"].stated
+    assert stands.columns == ("id", "state")
+    assert stands.true_frac == pytest.approx(0.2)
 
     # Labels are data: with --mask none is in the profile, and what is known of them still is.
     masked = observed.profile_of(recording, mask=True)
@@ -167,6 +169,46 @@ def test_an_enum_stands_as_an_enum(programs: ServerPrograms) -> None:
     hidden = masked.tables[0].columns[1]
     assert hidden.values.shares == state.values.shares
     assert hidden.values.new == hidden.labels[labels.index("created")]
+
+
+PARTIAL = """
+CREATE TABLE jobs (id int8 PRIMARY KEY, n int4, state text, note text)
+    WITH (autovacuum_enabled = off);
+INSERT INTO jobs SELECT i, i, CASE WHEN i % 25 = 0 THEN 'open' ELSE 'done' END, repeat('n', 20)
+    FROM generate_series(1, 6000) i;
+CREATE INDEX jobs_open ON jobs (n) WHERE state = 'open';
+CREATE INDEX jobs_all ON jobs (n) WHERE state IS NOT NULL;
+CREATE INDEX jobs_none ON jobs (n) WHERE state = 'gone';
+VACUUM ANALYZE
+"""
+
+
+def test_a_masked_partial_index_has_as_many_rows(programs: ServerPrograms) -> None:
+    """
+    The predicate's text goes, what is known of it stays: its columns, and the rows of the index.
+
+    A masked profile had all of a table's rows in the index of a few, here 16 pages more, and each
+    update that is not HOT put an entry into it.
+    """
+    with Host(programs) as host:
+        cluster = host.cluster("main")
+        cluster.start({"autovacuum": "off"})
+        observed.load(cluster, PARTIAL)
+        recording = observed.watched(cluster)
+    clear, masked = (observed.profile_of(recording, mask=mask) for mask in (False, True))
+    (table,) = masked.tables
+    assert "open" not in json.dumps(to_json(masked))
+    shares = [stated.true_frac for index in table.indexes for stated in index.stated]
+    assert shares == [pytest.approx(0.04)]
+    pages = {}
+    for profile in (clear, masked):
+        (one,) = profile.tables
+        columns = [column.name for column in one.columns]
+        played = _updated(profile, one.name, columns[2])
+        proof = prove(played, server=str(programs.bin_dir))
+        assert not proof.beyond
+        pages[profile is masked] = proof.cells[0].measured.index_pages
+    assert pages[True] == pytest.approx(pages[False], abs=2)
 
 
 OWN = """
@@ -267,7 +309,7 @@ def test_rows_are_found_by_the_key_beside_indexes_that_begin_alike(
         prove(checked_profile(first.in_file()), server=str(programs.bin_dir))
 
 
-def _updated(profile: Profile, name: str) -> Profile:
+def _updated(profile: Profile, name: str, column: str = "n") -> Profile:
     """So many updates of a column of one table, loaded anew, on a server of no other settings."""
     file = profile.in_file()
     table = replace(profile.table(name), observed=None, pages=(), rows_per_page=None)
@@ -276,7 +318,7 @@ def _updated(profile: Profile, name: str) -> Profile:
             file,
             server=replace(file.server, observed=None),
             tables=(table,),
-            operations=(Operation(table=name, kind="update", sets=(Change(column="n"),)),),
+            operations=(Operation(table=name, kind="update", sets=(Change(column=column),)),),
             run=Run(operations=200),
         )
     )

@@ -19,7 +19,7 @@ from pgheadroom.observe.enums import without_types
 from pgheadroom.observe.gins import Gins, gin_profile
 from pgheadroom.observe.index_row import IndexRow
 from pgheadroom.observe.naming import profile_name
-from pgheadroom.profile.column_types import EXTENSIONS, PATTERN_OPS, has_operators
+from pgheadroom.profile.column_types import EXTENSIONS, PATTERN_OPS, base_of, has_operators
 from pgheadroom.profile.observed import ObservedIndex
 from pgheadroom.profile.tables import INTEGER_MAX, IndexProfile, Values
 from pgheadroom.profile.unpriced import PRICED
@@ -119,6 +119,8 @@ def profile_index(
     taken: set[str],
     label: str,
     gins: Gins,
+    key: ColumnSeen | None = None,
+    share: float | None = None,
 ) -> tuple[IndexProfile | None, str | None]:
     """
     What stands for an index in the profile, and what is different about it.
@@ -131,6 +133,8 @@ def profile_index(
         taken: Names of tables and indexes that the profile has already.
         label: Its name, with the schema where that is not public.
         gins: Which GINs of the table the profile has as what they are.
+        key: The column by which the profile finds rows.
+        share: Of the table's rows, those that the index has; None where nobody has counted.
     """
     method = str(index.row["method"])
     why = None
@@ -164,7 +168,9 @@ def profile_index(
     if method == "btree" and not is_key and not index.row["has_expressions"]:
         made = _with_orders(made, index, columns)
     if index.row["has_predicate"]:
-        where, differs_too = _where(index, columns, cannot_stand=cannot_stand, is_empty=is_empty)
+        where, differs_too = _where(
+            index, columns, key, share, cannot_stand=cannot_stand, is_empty=is_empty
+        )
         made, differs = replace(made, where=where), differs_too or differs
     return made, differs or why
 
@@ -253,13 +259,20 @@ def _listed(
 
 
 def _where(
-    index: IndexRow, columns: Mapping[int, ColumnSeen], *, cannot_stand: bool, is_empty: bool
+    index: IndexRow,
+    columns: Mapping[int, ColumnSeen],
+    key: ColumnSeen | None,
+    share: float | None,
+    *,
+    cannot_stand: bool,
+    is_empty: bool,
 ) -> tuple[str, str | None]:
     """
     The predicate, or one over the same columns where its text cannot stand.
 
-    That one takes all rows, or none into an index that never had any: of a queue's partial indexes
-    for policies that nobody uses.
+    That one takes no row into an index that never had any: of a queue's partial indexes for
+    policies that nobody uses. Else it takes as many as are in the index, whichever these are: by a
+    hash of the key. Where that is not known it takes all.
     """
     predicate = (index.definition or {}).get("predicate")
     if predicate is not None and not cannot_stand:
@@ -273,7 +286,29 @@ def _where(
     if is_empty and names:
         never = f"{names[0]} IS NULL AND {where}"
         return never, "its predicate stands as one that no row fulfils, for it never had an entry"
+    hashed = None if key is None or share is None or share >= 1 else _hashed(key)
+    if hashed is not None and share is not None and names:
+        # Of any type; the server keeps a predicate as it is written for what HOT has to look at.
+        read = " AND ".join(f"({name} IS NULL) IS NOT NULL" for name in names)
+        return f"({hashed} & {_PARTS - 1}) < {round(share * _PARTS)} AND {read}", (
+            "its predicate stands as one over its columns that as many rows fulfil: HOT and its "
+            "size are right, which rows it has is not"
+        )
     return where, "its predicate stands as IS NOT NULL of its columns: HOT is right, its size not"
+
+
+_PARTS = 2**20
+"""Parts of the rows that hashes of the key tell apart; arbitrary, a power of two."""
+
+
+def _hashed(key: ColumnSeen) -> str | None:
+    """SQL of a hash of the key; None of types whose text may change with a setting."""
+    if base_of(key.profile.type) not in ("int2", "int4", "int8", "numeric", "uuid", *_STRINGS):
+        return None
+    return f"hashtextextended(CAST({quoting.shown_identifier(key.label)} AS text), 0)"
+
+
+_STRINGS = ("text", "varchar")
 
 
 _ORDERS = {0: "", 1: "DESC NULLS LAST", 2: "NULLS FIRST", 3: "DESC"}

@@ -53,7 +53,7 @@ def stated_of(
             continue
         stated.append(_values(text, str(key["type"]), found, rows))
     where = made.where
-    share = _share(row, rows)
+    share = share_of(row, rows)
     if where is None or share is None:
         return tuple(stated)
     if not_evaluated(where, entries, is_condition=True) is not None:
@@ -80,7 +80,7 @@ def _values(expression: str, spelled: str, found: AnswerRow, rows: int) -> State
     )
 
 
-def _share(row: AnswerRow, rows: int) -> float | None:
+def share_of(row: AnswerRow, rows: int) -> float | None:
     """Rows that the index has, of those of the table; None where nobody has counted."""
     counted = row.get("reltuples")
     if counted is None or float(counted) < 0 or rows <= 0:

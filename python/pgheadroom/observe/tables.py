@@ -25,7 +25,7 @@ from pgheadroom.observe.index_row import IndexRow, read_index
 from pgheadroom.observe.indexes import choose_key, observed_index, profile_index
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.observe.pages import seen_pages
-from pgheadroom.observe.stated import SAID, stated_of
+from pgheadroom.observe.stated import SAID, share_of, stated_of
 from pgheadroom.observe.values import ValueChanges, read_values
 from pgheadroom.observe.widths import ColumnWidth
 from pgheadroom.profile.observed import (
@@ -155,7 +155,7 @@ def make_table(row: AnswerRow, answers: Answers, *, label: str, taken: set[str])
     columns = _columns(row, live, answers, sample, indexes, key, gins, rows=rows, pages=pages)
     entries = [entry for column in columns.values() for entry in column.entries]
     entries += [_dropped(c) for c in listed if c["is_dropped"]]
-    made_indexes, differing = _indexes(row, indexes, columns, key, gins, taken, answers)
+    made_indexes, differing = _indexes(row, indexes, columns, key, gins, taken, answers, rows=rows)
     made_indexes = _stated(made_indexes, differing, indexes, entries, answers, gins, rows=rows)
     profile = TableProfile(
         name=label,
@@ -331,6 +331,8 @@ def _indexes(
     gins: Gins,
     taken: set[str],
     answers: Answers,
+    *,
+    rows: int,
 ) -> tuple[list[IndexProfile], dict[str, str]]:
     made: list[IndexProfile] = []
     names: dict[str, str] = {}
@@ -351,6 +353,8 @@ def _indexes(
             taken=taken,
             label=label,
             gins=gins,
+            key=None if key is None else columns.get(key[1]),
+            share=share_of(index.row, rows),
         )
         if found is not None:
             made.append(found)
