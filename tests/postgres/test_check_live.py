@@ -98,3 +98,72 @@ def test_hot_goes_as_foreseen(programs: ServerPrograms) -> None:
     assert isinstance(steady.hot_frac_then, Interval)
     assert steady.hot_frac_then.mid < 0.05
     assert measured["steady"] > 0.98
+
+
+TAGGED = f"""
+CREATE TABLE docs (id int4 PRIMARY KEY, n int4, tags text[], other text[])
+    WITH (autovacuum_enabled = off);
+INSERT INTO docs SELECT i, 0, ARRAY(SELECT 'tag' || (i * 7 + j * j) % 200
+    FROM generate_series(1, 5) j), ARRAY['a' || i % 7] FROM generate_series(1, {ROWS}) i;
+CREATE INDEX docs_tags ON docs USING gin (tags) WITH (fastupdate = off);
+VACUUM ANALYZE docs
+"""
+COUNTS = "UPDATE docs SET n = n + 1 WHERE id = %s"
+TAGS = (
+    "UPDATE docs SET tags = ARRAY['tag' || (random() * 200)::int, 'tag' || (random() * 200)::int, "
+    "'x' || (random() * 9)::int, 'y' || (random() * 9)::int, 'z' || id] WHERE id = %s"
+)
+
+
+def test_a_new_gin_is_priced_where_its_keys_are_known(programs: ServerPrograms) -> None:
+    """
+    A GIN over a column that has one already has its WAL; another is said not to be priced.
+
+    It stood as a B-tree, and a migration that ends HOT was foreseen with half of its WAL.
+    """
+
+    def work(updates: range) -> Counter[str]:
+        done: Counter[str] = Counter()
+        with observed.session(cluster) as connection:
+            for n in updates:
+                text = COUNTS if n % 3 else TAGS
+                connection.execute(text.encode(), (n * 1571 % ROWS + 1,))
+                done[text.replace("%s", "1")] += 1
+        return done
+
+    def check(text: str) -> tuple[float, str]:
+        migration = read_migration(f"CREATE INDEX docs_n ON docs (n); {text}")
+        (table,) = check_migration(profile, migration).tables
+        then = table.wal_bytes_per_update_then
+        assert isinstance(then, Interval)
+        return then.mid, " ".join(map(str, table.assumed))
+
+    with Host(programs) as host:
+        cluster = host.cluster("main")
+        cluster.start({"autovacuum": "off", "full_page_writes": "off"})
+        observed.load(cluster, TAGGED)
+        work(range(2 * ROWS))
+        counts: Counter[str] = Counter()
+        recording = observed.watched(cluster, lambda: counts.update(work(range(ROWS))))
+        files = [StatementCounts(source="file", counts=counts, seen=2, cut=0)]
+        profile = observe(recording, find_classes(recording, [], files), mask=False, sampled=True)
+        alone, _ = check("")
+        again = "CREATE INDEX more ON docs USING gin (tags) WITH (fastupdate = off);"
+        slow, said = check(again)
+        quick, _ = check("CREATE INDEX more ON docs USING gin (tags array_ops);")
+        unknown, unpriced = check("CREATE INDEX more ON docs USING gin (other);")
+        some, partial = check("CREATE INDEX more ON docs USING gin (tags) WHERE n > 5;")
+        observed.load(cluster, f"CREATE INDEX docs_n ON docs (n); {again}")
+        work(range(ROWS))
+        with observed.session(cluster) as connection:
+            (before,) = connection.execute("SELECT pg_current_wal_insert_lsn()").fetchone() or ("",)
+            work(range(ROWS, 3 * ROWS))
+            (wal,) = connection.execute(
+                "SELECT pg_current_wal_insert_lsn() - %s::pg_lsn", (before,)
+            ).fetchone() or (0,)
+    assert "more (gin)" not in said
+    assert "more (gin)" in unpriced
+    assert "more (gin)" in partial
+    assert slow == pytest.approx(float(wal) / (2 * ROWS), rel=0.25)
+    assert slow > quick > alone
+    assert slow > 1.3 * max(unknown, some)

@@ -35,6 +35,13 @@ pub struct AddIndex {
     pub has_predicate: bool,
     /// Of its options.
     pub fillfactor: Option<i64>,
+    /// The operator class of each key, without its schema, empty: the default; none at all where
+    /// none is named.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub opclasses: Vec<String>,
+    /// Of a GIN's options.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fastupdate: Option<bool>,
     /// ON ONLY a partitioned table.
     pub only: bool,
     /// Columns that its expressions read.

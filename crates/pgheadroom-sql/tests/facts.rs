@@ -83,9 +83,16 @@ fn indexes_say_all_that_they_read() {
                 "method": "btree", "columns": ["a", "c"], "include": ["d"],
                 "depends": ["a", "b", "c", "d", "f"], "has_expressions": true,
                 "has_predicate": true, "fillfactor": 70, "only": true,
+                "opclasses": ["", "text_pattern_ops", ""],
                 "expression_columns": ["b"], "predicate_columns": ["f"],
                 "named_after": ["a", "lower", "c", "d"],
                 "concurrently": true, "if_not_exists": true}),
+        ),
+        (
+            "CREATE INDEX ON t USING gin (a, b s.ops) WITH (fastupdate)",
+            json!({"action": "AddIndex", "table": "t", "kind": "index", "method": "gin",
+                "columns": ["a", "b"], "depends": ["a", "b"], "named_after": ["a", "b"],
+                "opclasses": ["", "ops"], "fastupdate": true}),
         ),
         (
             "CREATE INDEX ON t USING brin ((f(t.*)), (t IS NOT NULL), (a + 1))",

@@ -90,6 +90,7 @@ class AddIndex:
     `may_be_row`: one of them names `t` alone (`f(t)`, `t IS NOT NULL`), the column of that name,
     which is among the columns here, or the row where the table has none. `named_after`: what an
     index without a name is called after, None for an expression without a name of its own.
+    `opclasses` has one for each key, "" for the default; none where none is named.
     `comes_with`: the column of ADD COLUMN IF NOT EXISTS behind which it stands.
     """
 
@@ -103,6 +104,8 @@ class AddIndex:
     has_expressions: bool = False
     has_predicate: bool = False
     fillfactor: int | None = None
+    opclasses: tuple[str, ...] = ()
+    fastupdate: bool | None = None
     only: bool = False
     expression_columns: tuple[str, ...] = ()
     predicate_columns: tuple[str, ...] = ()

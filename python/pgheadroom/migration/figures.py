@@ -150,6 +150,8 @@ def _missing(guard: Guard, altered: Altered) -> str:
 def is_played(edit: IndexAdded) -> bool:
     """Whether the twin has its pages; a B-tree stands for a hash index with a predicate, say."""
     method = edit.hot.method
+    if method == "gin":
+        return edit.index is not None and edit.index.method == method
     stands = edit.index is not None and edit.index.method != method
     return method in PRICED and not stands
 

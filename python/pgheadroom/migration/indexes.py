@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Literal
 
+from pgheadroom import _core
 from pgheadroom.advise.hot import HotIndex
 from pgheadroom.advise.row import index_label
 from pgheadroom.migration import actions
@@ -232,6 +233,9 @@ def _stand_in_of(
         depends = [column.name for column in altered.table.columns][:32]
     if not depends:
         return None
+    gin = _gin_of(altered, action, labels(action.columns))
+    if gin is not None:
+        return replace(gin, name=profile_name(name, taken))
     is_plain = action.method in PRICED and not action.has_expressions
     columns = labels(action.columns) if is_plain and not action.whole_row else depends
     is_hash = action.method == "hash" and len(columns) == 1 and len(depends) == 1
@@ -250,4 +254,28 @@ def _stand_in_of(
         where=None,
         fillfactor=action.fillfactor if action.method in ("btree", "hash") else None,
         deduplicate_items=None,
+    )
+
+
+def _gin_of(altered: Altered, action: actions.AddIndex, columns: list[str]) -> IndexProfile | None:
+    """A GIN as what it is; None where nobody has counted the keys of a column's values."""
+    if action.method != "gin" or action.whole_row or action.has_predicate:
+        return None
+    if action.has_expressions or len(columns) != len(action.columns):
+        return None
+    known = {column.name: column for column in altered.table.columns}
+    opclasses = action.opclasses or ("",) * len(columns)
+    for name, opclass in zip(columns, opclasses, strict=True):
+        column = known.get(name)
+        if column is None or not _core.knows_gin_keys(column.type, opclass):
+            return None
+        # Of a column without elements the profile's values have one key, whatever its own have.
+        if column.elements is None and opclass != "gin_trgm_ops":
+            return None
+    return IndexProfile(
+        name="",
+        method="gin",
+        columns=tuple(columns),
+        opclass=action.opclasses,
+        fastupdate=action.fastupdate,
     )

@@ -21,6 +21,7 @@ pub(super) fn created(made: &IndexStmt) -> AddIndex {
     index.name = optional(&made.idxname);
     index.method = method.to_owned();
     index.fillfactor = fillfactor(&made.options);
+    index.fastupdate = fastupdate(&made.options);
     index.only = made.relation.as_ref().is_some_and(|relation| !relation.inh);
     index.concurrently = made.concurrent;
     index.if_not_exists = made.if_not_exists;
@@ -119,6 +120,8 @@ fn keyed(table: Target, kind: &'static str, keys: &[&Node], filter: Option<&Node
         has_expressions,
         has_predicate: filter.is_some(),
         fillfactor: None,
+        opclasses: opclasses(keys),
+        fastupdate: None,
         only: false,
         expression_columns: inside.columns,
         predicate_columns,
@@ -129,6 +132,17 @@ fn keyed(table: Target, kind: &'static str, keys: &[&Node], filter: Option<&Node
         if_not_exists: false,
         comes_with: None,
     }
+}
+
+/// Of each key, where one has one that is named.
+fn opclasses(keys: &[&Node]) -> Vec<String> {
+    let elements = keys.iter().filter_map(|node| element(node));
+    let names = elements.map(|one| name_parts(&one.opclass).last().copied().unwrap_or_default());
+    let names: Vec<String> = names.map(str::to_owned).collect();
+    if names.iter().all(String::is_empty) {
+        return Vec::new();
+    }
+    names
 }
 
 /// INCLUDE stands before the predicate among what an index depends on.
@@ -188,10 +202,18 @@ fn plain(element: &IndexElem) -> Option<&str> {
 }
 
 fn fillfactor(listed: &[Node]) -> Option<i64> {
-    let found = options(listed)
-        .filter(|option| option.defname == "fillfactor")
-        .last();
-    found
-        .and_then(value_of)
-        .and_then(|value| value.parse().ok())
+    option(listed, "fillfactor").flatten()?.parse().ok()
+}
+
+/// A storage parameter that is a boolean; without a value it is on.
+fn fastupdate(listed: &[Node]) -> Option<bool> {
+    let value = option(listed, "fastupdate")?.unwrap_or_default();
+    let value = value.to_ascii_lowercase();
+    Some(!matches!(value.as_str(), "off" | "false" | "no" | "0"))
+}
+
+/// The value of an option that is there, where it has one.
+fn option(listed: &[Node], name: &str) -> Option<Option<String>> {
+    let found = options(listed).filter(|option| option.defname == name);
+    found.last().map(value_of)
 }
