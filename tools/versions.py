@@ -31,6 +31,7 @@ FEATURES: tuple[tuple[str, str, str], ...] = (
     ("B-trees, their scans and dead entries", "scenario", "btree|index|scan|uniqueness|dead"),
     ("Hash indexes: splits, overflow pages, VACUUM", "scenario", "hash"),
     ("GIN: keys, posting trees, the pending list", "scenario", "gin"),
+    ("BRIN: summaries, those of VACUUM too", "scenario", "brin"),
     ("Full-page images and hints in the WAL", "scenario", "image|wal"),
     ("VACUUM", "scenario", "vacuum"),
     ("Freezing by age, aggressive VACUUM", "scenario", "freeze|aggressive"),

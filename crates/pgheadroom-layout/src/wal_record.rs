@@ -22,7 +22,7 @@ mod heap;
 #[cfg(test)]
 mod tests;
 
-pub use brin::brin_samepage_update;
+pub use brin::{brin_insert, brin_samepage_update, brin_update};
 pub use btree::{
     LeafDeletion, Split, btree_dedup, btree_delete, btree_first_root, btree_insert_leaf,
     btree_insert_post, btree_insert_upper, btree_mark_page_halfdead, btree_meta_cleanup,

@@ -2,6 +2,7 @@
 
 use pgheadroom_layout::BlockNumber;
 
+use crate::executor::brin::Brin;
 use crate::executor::{Database, TableId};
 use crate::gin::Surroundings;
 use crate::page::LinePointer;
@@ -34,6 +35,12 @@ impl Database {
         }
     }
 
+    /// The catalogue's entries of indexes have what an ANALYZE has found.
+    pub(crate) fn end_analyze(&mut self, table: TableId) {
+        let brins = &mut self.tables[table.0].indexes.brins;
+        brins.iter_mut().for_each(Brin::end_analyze);
+    }
+
     /// Reads a table as ANALYZE does, at most so many pages of it. Sessions have to forget where
     /// they inserted last when it ends.
     ///
@@ -41,6 +48,7 @@ impl Database {
     /// `heapam_scan_analyze_next_tuple`, src/backend/access/heap/heapam_handler.c
     /// (REL_18_STABLE). Differs: of a larger table it takes every so many pages, not random ones.
     pub fn analyze(&mut self, table: TableId, max_pages: u32) -> Analyzed {
+        self.end_analyze(table);
         let procs = &self.procs;
         let table = &mut self.tables[table.0];
         let pages = table.heap.page_count();

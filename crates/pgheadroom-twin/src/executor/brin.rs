@@ -1,35 +1,32 @@
 //! A BRIN index: what each range of heap pages (128) holds, and the records of its changes.
 //!
 //! Loading summarises every range that the table has; a new row beyond them changes nothing. A row
-//! that leaves its range's bounds replaces the summary on its page. Left out: VACUUM, which
-//! summarises ranges that have become full since; summaries that grow off their page; strings
-//! above 506 bytes.
+//! that leaves its range's bounds replaces the summary. VACUUM summarises ranges that have become
+//! full since. Left out: strings above 506 bytes, and the values that old versions of rows had
+//! when VACUUM comes to them.
 //!
 //! Source: `brininsert` and `add_values_to_range`, src/backend/access/brin/brin.c;
 //! `brin_form_tuple`, brin_tuple.c; `brin_minmax_add_value`, brin_minmax.c (REL_18_STABLE).
 
+use pgheadroom_layout::Behaviour;
 use pgheadroom_layout::align::maxalign;
 use pgheadroom_layout::index_tuple::TOAST_INDEX_TARGET;
-use pgheadroom_layout::page::{BLCKSZ, SIZE_OF_ITEM_ID, SIZE_OF_PAGE_HEADER};
 use pgheadroom_layout::tuple::{VARATT_SHORT_MAX, VARHDRSZ, VARHDRSZ_SHORT};
-use pgheadroom_layout::wal_record::brin_samepage_update;
-use pgheadroom_layout::{Behaviour, BlockNumber};
 
-use crate::checkpoint::ForkId;
 use crate::executor::StatementError;
 use crate::executor::index::{Found, Part, blocking_columns, parts_of};
 use crate::executor::index_definition::IndexDefinition;
 use crate::expression::Expression;
 use crate::page::Tid;
 use crate::row::{Row, RowType};
-use crate::wal::{RecordType, Wal};
+use crate::wal::Wal;
+
+mod pages;
+
+use pages::{Pages, Place};
 
 /// Source: `SizeOfBrinTuple`, src/include/access/brin_tuple.h.
 const SIZE_OF_BRIN_TUPLE: u32 = 5;
-/// Source: `BrinSpecialSpace`, src/include/access/brin_page.h.
-const SPECIAL_BYTES: u32 = 8;
-/// Blocks before the first page of summaries: the metapage and a page of the range map.
-const FIRST_PAGE: u32 = 2;
 
 /// The smallest and the largest value of a column, as they compare, and their payloads.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,8 +53,17 @@ struct Summary {
 #[derive(Debug)]
 struct Range {
     columns: Vec<Summary>,
-    bytes: u32,
-    page: usize,
+    /// Of the load's ranges until they are written.
+    place: Option<Place>,
+}
+
+impl Range {
+    fn of(columns: usize) -> Self {
+        Self {
+            columns: vec![Summary::default(); columns],
+            place: None,
+        }
+    }
 }
 
 /// A BRIN index.
@@ -69,9 +75,10 @@ pub(super) struct Brin {
     /// Columns that it depends on.
     pub columns: Vec<usize>,
     ranges: Vec<Range>,
-    /// Bytes between line pointers and summaries of each page.
-    free: Vec<u32>,
-    main: ForkId,
+    pages: Pages,
+    /// What the catalogue has of it since the last VACUUM: pages, and ranges as rows. An ANALYZE
+    /// writes the table's rows instead, also one that follows a VACUUM at once.
+    noted: Option<(usize, usize)>,
 }
 
 impl Brin {
@@ -92,39 +99,25 @@ impl Brin {
         let keys = parts_of(definition.keys, row_type);
         let mut brin = Self {
             ranges: (0..heap_pages.div_ceil(pages_per_range).max(1))
-                .map(|_| Range {
-                    columns: vec![Summary::default(); keys.len()],
-                    bytes: 0,
-                    page: 0,
-                })
+                .map(|_| Range::of(keys.len()))
                 .collect(),
             keys,
             predicate,
             pages_per_range,
             columns,
-            free: Vec::new(),
-            main: wal.add_fork(),
+            pages: Pages::new(wal),
+            noted: None,
         };
         for (row, tid) in rows {
             brin.add(row, tid, None)?;
         }
         for range in 0..brin.ranges.len() {
             let bytes = brin.tuple_bytes(&brin.ranges[range].columns);
-            brin.add_tuple(range, bytes);
+            brin.ranges[range].place = Some(brin.pages.insert(bytes, wal));
         }
+        brin.pages.vacuum(wal);
+        brin.pages.begin_logging();
         Ok(brin)
-    }
-
-    /// Puts a summary on the last page, or on a new one.
-    fn add_tuple(&mut self, range: usize, bytes: u32) {
-        let has_room = |free: &u32| *free >= bytes + SIZE_OF_ITEM_ID;
-        if !self.free.last().is_some_and(has_room) {
-            self.free.push(BLCKSZ - SIZE_OF_PAGE_HEADER - SPECIAL_BYTES);
-        }
-        let page = self.free.len() - 1;
-        self.free[page] -= bytes + SIZE_OF_ITEM_ID;
-        self.ranges[range].bytes = bytes;
-        self.ranges[range].page = page;
     }
 
     /// Source: `brin_form_tuple`, src/backend/access/brin/brin_tuple.c (REL_18_STABLE).
@@ -206,7 +199,7 @@ impl Brin {
     /// (REL_18_STABLE).
     ///
     /// # Errors
-    /// As [`Brin::build`], and when a summary outgrows its page.
+    /// As [`Brin::build`].
     pub fn insert(
         &mut self,
         row: Row<'_>,
@@ -218,22 +211,77 @@ impl Brin {
             return Ok(());
         }
         let number = (tid.block.0 / self.pages_per_range) as usize;
-        let bytes = self.tuple_bytes(&self.ranges[number].columns);
-        let range = &mut self.ranges[number];
-        let free = &mut self.free[range.page];
-        *free = (*free + range.bytes).checked_sub(bytes).ok_or_else(|| {
-            StatementError::Unsupported(
-                "a BRIN index whose summaries outgrow their page: leave the index out".to_owned(),
-            )
-        })?;
-        range.bytes = bytes;
-        let block = FIRST_PAGE + u32::try_from(range.page).expect("a small index");
-        let page = wal.change(self.main, BlockNumber(block), *free);
-        wal.record(
-            RecordType::BrinSamepageUpdate,
-            brin_samepage_update(bytes, page),
-        );
+        self.write(number, wal);
         Ok(())
+    }
+
+    /// Replaces the summary of a range by what is known of it now.
+    fn write(&mut self, range: usize, wal: &mut Wal) {
+        let bytes = self.tuple_bytes(&self.ranges[range].columns);
+        let range = &mut self.ranges[range];
+        let place = range.place.expect("it is summarised");
+        range.place = Some(self.pages.update(place, bytes, wal));
+    }
+
+    /// Where VACUUM begins to summarise: the heap's block behind the ranges that are, if one more
+    /// is full.
+    ///
+    /// Source: `brinsummarize`, src/backend/access/brin/brin.c (REL_18_STABLE).
+    pub fn next_full_range(&self, heap_pages: u32) -> Option<std::ops::Range<u32>> {
+        let ranges = u32::try_from(self.ranges.len()).ok()?;
+        let start = ranges.checked_mul(self.pages_per_range)?;
+        let end = start.checked_add(self.pages_per_range)?;
+        (end <= heap_pages).then_some(start..end)
+    }
+
+    /// Summarises the next range, of these rows.
+    ///
+    /// Source: `summarize_range`, src/backend/access/brin/brin.c; `brin_form_placeholder_tuple`,
+    /// brin_tuple.c (REL_18_STABLE).
+    ///
+    /// # Errors
+    /// As [`Brin::build`].
+    pub fn summarize<'r>(
+        &mut self,
+        rows: impl Iterator<Item = (Row<'r>, Tid)>,
+        wal: &mut Wal,
+    ) -> Result<(), StatementError> {
+        let bitmap = u32::try_from((2 * self.keys.len()).div_ceil(8)).expect("at most 32 columns");
+        let placeholder = maxalign(SIZE_OF_BRIN_TUPLE + bitmap);
+        let mut range = Range::of(self.keys.len());
+        range.place = Some(self.pages.insert(placeholder, wal));
+        self.ranges.push(range);
+        for (row, tid) in rows {
+            self.add(row, tid, None)?;
+        }
+        self.write(self.ranges.len() - 1, wal);
+        Ok(())
+    }
+
+    /// What VACUUM does to the pages, before it summarises.
+    pub fn vacuum(&mut self, wal: &mut Wal) {
+        self.pages.vacuum(wal);
+    }
+
+    /// Where the catalogue's entry changes, sessions are told, and forget where they inserted last.
+    ///
+    /// Source: `update_relstats_all_indexes`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
+    pub fn end_vacuum(&mut self) {
+        let now = Some((self.pages.count(), self.ranges.len()));
+        if std::mem::replace(&mut self.noted, now) != now {
+            self.forget_target();
+        }
+    }
+
+    /// ANALYZE changes the entry, and the next VACUUM does again.
+    pub const fn end_analyze(&mut self) {
+        self.noted = None;
+        self.forget_target();
+    }
+
+    /// The sessions forget where they inserted last.
+    pub const fn forget_target(&mut self) {
+        self.pages.forget_target();
     }
 
     /// Whether its columns keep an update from being HOT, as before 16.

@@ -6,6 +6,7 @@ use pgheadroom_layout::BlockNumber;
 use pgheadroom_layout::version::IndexUnchangedHint;
 
 use crate::btree::Entry;
+use crate::executor::brin::Brin;
 use crate::executor::fetch::{Fetched, HeapAccess};
 use crate::executor::index::Index;
 use crate::executor::session_table::Entries;
@@ -102,6 +103,11 @@ impl Table {
         }
         self.indexes.gins = gins;
         result
+    }
+
+    /// Sessions forget where they put the last summary.
+    pub(super) fn forget_index_targets(&mut self) {
+        self.indexes.brins.iter_mut().for_each(Brin::forget_target);
     }
 
     /// A new row version in every BRIN index.

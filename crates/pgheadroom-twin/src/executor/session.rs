@@ -133,6 +133,7 @@ impl Database {
     pub fn forget_target_blocks(&mut self) {
         for number in 0..self.tables.len() {
             self.forget_targets(number, [true; 2]);
+            self.tables[number].forget_index_targets();
         }
     }
 

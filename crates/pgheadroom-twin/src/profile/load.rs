@@ -119,6 +119,7 @@ pub fn load_tables(
     }
     for table in &loaded {
         db.vacuum(table.table);
+        db.end_analyze(table.table);
     }
     db.checkpoint();
     Ok(loaded)

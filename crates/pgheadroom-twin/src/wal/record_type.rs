@@ -32,8 +32,16 @@ pub enum RecordType {
     MultixactCreate,
     MultixactZeroMembers,
     MultixactZeroOffsets,
-    /// A summary of a BRIN index.
+    /// A summary of a BRIN index, on the page where it was.
     BrinSamepageUpdate,
+    /// One of a range that had none.
+    BrinInsert,
+    /// The same on a new page.
+    BrinInsertInit,
+    /// One that comes to another page.
+    BrinUpdate,
+    /// The same on a new page.
+    BrinUpdateInit,
     /// Of a hash index.
     Hash(HashRecord),
     /// Of a GIN index.
@@ -153,7 +161,7 @@ pub enum ModelRecord {
 
 impl RecordType {
     /// All types, in order.
-    const ALL: [Self; 26] = [
+    const ALL: [Self; 30] = [
         Self::HeapInsert,
         Self::HeapInsertInit,
         Self::HeapMultiInsert,
@@ -180,6 +188,10 @@ impl RecordType {
         Self::MultixactCreate,
         Self::MultixactZeroMembers,
         Self::MultixactZeroOffsets,
+        Self::BrinInsert,
+        Self::BrinInsertInit,
+        Self::BrinUpdate,
+        Self::BrinUpdateInit,
     ];
     pub(super) const PLACES: usize =
         Self::ALL.len() + RecordKind::ALL.len() + HashRecord::ALL.len() + GinRecord::ALL.len();
@@ -214,6 +226,10 @@ impl RecordType {
             Self::MultixactCreate => 23,
             Self::MultixactZeroMembers => 24,
             Self::MultixactZeroOffsets => 25,
+            Self::BrinInsert => 26,
+            Self::BrinInsertInit => 27,
+            Self::BrinUpdate => 28,
+            Self::BrinUpdateInit => 29,
             Self::Btree(kind) => Self::ALL.len() + kind as usize,
             Self::Hash(kind) => Self::ALL.len() + RecordKind::ALL.len() + kind as usize,
             Self::Gin(kind) => Self::PLACES - GinRecord::ALL.len() + kind as usize,
@@ -272,6 +288,10 @@ impl RecordType {
             Self::Btree(kind) => return format!("Btree/{}", kind.name()),
             Self::HeapFreeze => "Heap2/FREEZE_PAGE",
             Self::BrinSamepageUpdate => "BRIN/SAMEPAGE_UPDATE",
+            Self::BrinInsert => "BRIN/INSERT",
+            Self::BrinInsertInit => "BRIN/INSERT+INIT",
+            Self::BrinUpdate => "BRIN/UPDATE",
+            Self::BrinUpdateInit => "BRIN/UPDATE+INIT",
             Self::Hash(kind) => kind.name(),
             Self::Gin(kind) => kind.name(),
             Self::OfModel(ModelRecord::Change) => "Model/CHANGE",

@@ -9,6 +9,7 @@ use crate::executor::fetch::HeapAccess;
 use crate::executor::table::Table;
 use crate::executor::vacuum::{Phase, RunningVacuum, VacuumStep};
 use crate::gin::{Surroundings, Vacuuming};
+use crate::page::Tid;
 use crate::procarray::ProcArray;
 use crate::transaction::Transactions;
 use crate::wal::{IndexLog, Wal};
@@ -21,6 +22,7 @@ enum Place {
     Btree(usize),
     Hash(usize),
     Gin(usize),
+    Brin(usize),
 }
 
 impl Table {
@@ -34,8 +36,13 @@ impl Table {
         if others < hashes {
             return Some(Place::Hash(others));
         }
-        let gin = others - hashes;
-        (gin < self.indexes.gins.len()).then_some(Place::Gin(gin))
+        let others = others - hashes;
+        let gins = self.indexes.gins.len();
+        if others < gins {
+            return Some(Place::Gin(others));
+        }
+        let brin = others - gins;
+        (brin < self.indexes.brins.len()).then_some(Place::Brin(brin))
     }
 
     /// The pass over an index: of a B-tree it begins, of others it is over at once.
@@ -61,6 +68,8 @@ impl Table {
                 VacuumStep::IndexPages(index.page_count())
             }
             Some(Place::Gin(position)) => self.vacuum_gin(position, running, procs, wal),
+            // It names no rows.
+            Some(Place::Brin(_)) => VacuumStep::IndexPages(0),
             None => {
                 running.phase = Phase::Reclaim;
                 VacuumStep::IndexPages(0)
@@ -153,6 +162,32 @@ impl Table {
         VacuumStep::IndexPages(index.page_count())
     }
 
+    /// Ranges of a BRIN index that have become full are summarised.
+    ///
+    /// Source: `brinvacuumcleanup`, src/backend/access/brin/brin.c (REL_18_STABLE).
+    fn vacuum_brin(&mut self, position: usize, wal: &mut Wal) {
+        let mut brins = std::mem::take(&mut self.indexes.brins);
+        let brin = &mut brins[position];
+        brin.vacuum(wal);
+        while let Some(blocks) = brin.next_full_range(self.heap.page_count()) {
+            let pages = &self.heap.pages()[blocks.start as usize..blocks.end as usize];
+            let rows = blocks
+                .map(BlockNumber)
+                .zip(pages)
+                .flat_map(|(block, page)| {
+                    let of_tuple =
+                        move |offset| Some((page.tuple(offset)?.row, Tid { block, offset }));
+                    page.offsets().filter_map(of_tuple)
+                });
+            let rows = rows.map(|(row, tid)| (self.row_view(row), tid));
+            let summarized = brin.summarize(rows, wal);
+            // What cannot be evaluated has failed at the row's own insertion.
+            debug_assert!(summarized.is_ok());
+        }
+        brin.end_vacuum();
+        self.indexes.brins = brins;
+    }
+
     /// What VACUUM does to each index at its end.
     ///
     /// Source: `lazy_cleanup_all_indexes`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
@@ -174,6 +209,10 @@ impl Table {
                 u32::from(!had_pass)
             }
             Some(Place::Hash(_)) => 0,
+            Some(Place::Brin(position)) => {
+                self.vacuum_brin(position, wal);
+                0
+            }
             Some(Place::Gin(position)) => {
                 let index = &mut self.indexes.gins[position].index;
                 let around = &mut Surroundings {
