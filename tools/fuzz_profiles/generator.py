@@ -111,7 +111,7 @@ def _maintenance(
         if "hash" in methods:
             commands = [one for one in commands if one != "truncate"]
         if "brin" in methods:
-            commands = ["analyze"]
+            commands = ["vacuum", "vacuum", "analyze"]
         one: Section = {"do": draw.of(commands), "table": table["name"]}
         btrees = [index for index in table["indexes"] if "method" not in index]
         if one["do"] == "cluster" and not any("unique" in index for index in btrees):
