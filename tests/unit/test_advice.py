@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import observed_table as made
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pgheadroom.advise.advice import Advice, Observation
+from pgheadroom.advise.build import partitions_of
 from pgheadroom.advise.cold_updates import Blamed, Cause
 from pgheadroom.advise.foreseen import Calibration, Point, Transition
 from pgheadroom.advise.inputs import FittedInput
@@ -119,6 +121,19 @@ def _advice() -> Advice:
         partitioned=(),
         assumed=("one client",),
     )
+
+
+def test_partitioned_tables_that_are_each_others_parents_end() -> None:
+    """No server has such a pair; a file may say so, and advise once never came to an end."""
+    pair = [
+        {"schema": "public", "name": name, "parent": parent}
+        for name, parent in (("a", "b"), ("b", "a"), ("c", None))
+    ]
+    seen = made.seen_of_server(partitioned=pair)
+    tables = [replace(table, parent="a") for table in _advice().tables]
+    found = {one.name: one.partitions for one in partitions_of(seen, tables)}
+    name = tables[0].name
+    assert found == {"a": (name,), "b": (name,), "c": ()}
 
 
 @given(st.floats(0.0, 1.0), st.floats(-0.02, 0.02))

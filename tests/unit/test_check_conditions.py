@@ -215,3 +215,16 @@ def test_a_b_tree_that_stands_for_a_hash_index_is_said(text: str, is_as_it_is: b
     """What reads several columns stands as a B-tree over them, whose WAL is not a hash index's."""
     (added,) = (e for e in _followed(text).altered["jobs"].edits if isinstance(e, IndexAdded))
     assert is_played(added) == is_as_it_is
+
+
+def test_partitioned_tables_that_are_each_others_parents_end() -> None:
+    """No server has such a pair; a file may say so, and check once never came to an end."""
+    profile = made.profile_of(made.counters(10, 10, 0), name="jobs_1", parent="a")
+    pair = [
+        {"schema": "public", "name": name, "parent": parent}
+        for name, parent in (("a", "b"), ("b", "a"))
+    ]
+    seen = made.seen_of_server(partitioned=pair, foreign_keys=[])
+    catalog = NamedTables(replace(profile, server=replace(profile.server, observed=seen)))
+    follow(catalog, read_migration("CREATE INDEX i ON b (note)"))
+    assert [type(edit).__name__ for edit in catalog.altered["jobs"].edits] == ["IndexAdded"]

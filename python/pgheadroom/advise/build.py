@@ -182,10 +182,11 @@ def partitions_of(
     above = {called(one.schema, one.name): one.parent for one in observed.partitioned}
 
     def is_below(table: TableAdvice, full: str) -> bool:
-        parent = table.parent
-        while parent is not None and parent != full:
+        parent, passed = table.parent, set[str]()
+        while parent is not None and parent != full and parent not in passed:
+            passed.add(parent)  # a file may say that two are each other's parents
             parent = above.get(parent)
-        return parent is not None
+        return parent == full
 
     for parent in observed.partitioned:
         schema, name = parent.schema, parent.name

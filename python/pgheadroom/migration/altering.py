@@ -26,6 +26,8 @@ def take(catalog: NamedTables, line: int, action: Action) -> None:
     elif isinstance(action, Work):
         if action.kind == "add foreign key":
             new_key(catalog.names, catalog.of_key, action)
+        elif action.kind == "detach partition" and action.other is not None:
+            catalog.names.detach(action.other)
     elif isinstance(action, actions.Domain):
         constrain_domain(catalog.names, action)
     else:

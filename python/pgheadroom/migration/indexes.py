@@ -153,10 +153,10 @@ def refused_of_partitions(action: object, names: NamesNow) -> str | None:
     whole = names.part_of.get(place)
     if whole is not None:
         return (
-            f"PostgreSQL refuses to drop {place[1]} alone: it is a partition's part of {whole}, "
-            "which goes of all partitions together"
+            f"PostgreSQL refuses to drop {place[1]} alone: it is a partition's part of "
+            f"{called(*whole)}, which goes of all partitions together"
         )
-    if action.concurrently and called(*place) in names.part_of.values():
+    if action.concurrently and place in names.part_of.values():
         return f"PostgreSQL refuses DROP INDEX CONCURRENTLY of {place[1]}, a partitioned table's"
     return None
 

@@ -5,7 +5,7 @@ Which tables and indexes of a profile names mean, while a migration renames, mak
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pgheadroom.migration.actions import Address, NamedRelation
@@ -36,14 +36,14 @@ class NamesNow:
         keys: Foreign keys.
         domains: Whether each has constraints; all are known if `knows_domains`.
         heirs: Tables that inherit from a table and are no partitions, by its name in the profile.
-        part_of: The partitioned table's index that a partition's is a part of.
+        part_of: The partitioned table's index that a partition's is a part of, both by place.
     """
 
     def __init__(self, profile: Profile) -> None:
         self.tables: dict[Address, list[str]] = {}
         self.indexes: dict[Address, list[IndexAt]] = {}
         self.partitioned: set[Address] = set()
-        self.part_of: dict[Address, str] = {}
+        self.part_of: dict[Address, Address] = {}
         self.made: set[tuple[str | None, str]] = set()
         self.gone: set[NamedRelation] = set()
         leaves: dict[str, list[str]] = {}
@@ -58,21 +58,19 @@ class NamesNow:
                 at = IndexAt(table=table.name, identity=index.name)
                 self.indexes[place] = [at]
                 if index.parent is not None:
-                    self.part_of[place] = index.parent
                     schema, _, name = index.parent.rpartition(".")
-                    self.indexes.setdefault((schema or "public", name), []).append(at)
+                    whole = schema or "public", name
+                    self.part_of[place] = whole
+                    self.indexes.setdefault(whole, []).append(at)
         parents = () if profile.server.observed is None else profile.server.observed.partitioned
         full = {called(found.schema, found.name): found for found in parents}
 
-        def levels(name: str) -> Iterator[str]:
-            for other, found in full.items():
-                if found.parent == name:
-                    yield other
-                    yield from levels(other)
-
         for name, found in full.items():
-            below = levels(name)
-            members = [leaf for n in (name, *below) for leaf in leaves.get(n, ())]
+            levels = [name]
+            for level in levels:  # once each: a file may say that two are each other's parents
+                below = (n for n, other in full.items() if other.parent == level)
+                levels += [n for n in below if n not in levels]
+            members = [leaf for n in levels for leaf in leaves.get(n, ())]
             place = found.schema, found.name
             self.tables[place] = members
             self.partitioned.add(place)
@@ -94,6 +92,7 @@ class NamesNow:
         made = copy.copy(self)
         made.tables = {place: list(keys) for place, keys in self.tables.items()}
         made.indexes = {place: list(found) for place, found in self.indexes.items()}
+        made.part_of = dict(self.part_of)
         made.partitioned, made.made, made.gone = (
             set(self.partitioned),
             set(self.made),
@@ -225,10 +224,26 @@ class NamesNow:
             self.indexes[place] = left
         else:
             del self.indexes[place]
+            self.part_of.pop(place, None)
 
     def rename_index(self, place: Address, new: str) -> None:
         """Another name in the same schema."""
-        self.indexes[place[0], new] = self.indexes.pop(place)
+        renamed = place[0], new
+        self.indexes[renamed] = self.indexes.pop(place)
+        self.part_of = {
+            renamed if part == place else part: renamed if whole == place else whole
+            for part, whole in self.part_of.items()
+        }
+
+    def detach(self, target: NamedRelation) -> None:
+        """A table is no partition any more: its indexes are its own."""
+        keys = self.tables_of(target)
+        for part, whole in list(self.part_of.items()):
+            if all(one.table in keys for one in self.indexes.get(part, ())):
+                del self.part_of[part]
+                if whole in self.indexes and whole != part:
+                    left = [one for one in self.indexes[whole] if one.table not in keys]
+                    self._keep(whole, left)
 
     def move_table(self, place: Address, moved: Address) -> None:
         """Another name, or another schema, into which its indexes go along."""

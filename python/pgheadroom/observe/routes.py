@@ -46,7 +46,9 @@ class Routes:
     """Where the rows of statements lie."""
 
     def __init__(self, recording: Recording, classes: Classes, answers: Answers) -> None:
-        self._rows = {row["oid"]: row for row in recording.rows("tables", "shape")}
+        seen = {row["oid"]: row for row in recording.rows("tables", "shape")}
+        # What was made inside the interval has updates of the tables above it too.
+        self._rows = {row["oid"]: row for row in recording.rows("tables", "end")} | seen
         self._classes = classes.by_table
         self._answers = answers
         self._children: dict[int, list[int]] = {}
@@ -56,7 +58,7 @@ class Routes:
         self._names: dict[int, dict[int, str]] = {}
         for oid, columns in answers.columns.items():
             self._names[oid] = {c["attnum"]: c["name"] for c in columns if not c["is_dropped"]}
-        self._moved: dict[int, int] = {}
+        self._moved: dict[int, int | None] = {}
 
     def classes_of(self, oid: int) -> Routed:
         """
@@ -81,11 +83,12 @@ class Routes:
             return Routed(classes=mine, is_shared=False)
         return Routed(classes=tuple(_routed(mine, others, updates)), is_shared=True)
 
-    def moved(self, oid: int) -> int:
+    def moved(self, oid: int) -> int | None:
         """
-        Rows that UPDATEs of a partitioned table moved to another partition; 0: none known.
+        Rows that UPDATEs of a partitioned table moved to another partition.
 
-        Fewer than counters may err by are not told from none.
+        Fewer than counters may err by are not told from none. None where not all statements that
+        were seen have their rows counted.
         """
         root = self._root(oid)
         if root not in self._moved:
@@ -102,7 +105,7 @@ class Routes:
     def _staying(self, oid: int) -> Iterator[CountedUpdates]:
         """Classes of a table with heirs, and how many of their rows were not moved."""
         found = self._classes.get(oid, ())
-        moved = self.moved(oid)
+        moved = self.moved(oid) or 0
         keys = self._key_names(self._root(oid)) if moved else frozenset()
         movers = self._movers(self._root(oid), keys) if moved else []
         rows = sum(one.rows or 0 for one in movers)
@@ -114,35 +117,37 @@ class Routes:
             yield replace(one, stayed=left)
 
     def _movers(self, root: int, keys: frozenset[str]) -> list[CountedUpdates]:
+        """Classes that may move rows: an UPDATE of a partition itself has to leave them there."""
         family = [root, *self._below(root)]
-        found = [one for oid in family for one in self._classes.get(oid, ())]
+        parted = [oid for oid in family if (self._rows.get(oid) or {}).get("relkind") == "p"]
+        found = [one for oid in parted for one in self._classes.get(oid, ())]
         return [one for one in found if self._assigns(one, keys)]
 
     def _assigns(self, one: CountedUpdates, keys: frozenset[str]) -> bool:
         names = self._names.get(one.table_oid, {})
         return any(names.get(n) in keys for n in one.attnums if n not in one.same)
 
-    def _counted_moved(self, root: int) -> int:
+    def _counted_moved(self, root: int) -> int | None:
         """What statements' rows have beyond the counters, where statements may move rows."""
         if (self._rows.get(root) or {}).get("relkind") != "p":
-            return 0
+            return None
         family = [root, *self._below(root)]
         listed = [one for oid in family for one in self._classes.get(oid, ())]
         movers = self._movers(root, self._key_names(root))
-        if not movers or not is_pure(listed):
-            return 0
+        if not listed or not is_pure(listed):
+            return None
         if any(one.source != "pg_stat_statements" or one.rows is None for one in listed):
-            return 0
+            return None
         leaves = [oid for oid in family if (self._rows.get(oid) or {}).get("relkind") == "r"]
         updates = [self._updates(oid) for oid in leaves]
         deletes = [self._counter(oid, "n_tup_del") for oid in leaves]
         counted = [n for n in updates if n is not None]
         gone = [n for n in deletes if n is not None]
         if len(counted) < len(leaves) or len(gone) < len(leaves):
-            return 0  # one was dropped meanwhile
+            return None  # one was dropped meanwhile
         beyond = sum(one.rows or 0 for one in listed) - sum(counted)
         noise = min(COUNTERS_LAG_S / self._answers.interval_s, 0.5)
-        if beyond <= noise * sum(counted):
+        if not movers or beyond <= noise * sum(counted):
             return 0
         return min(beyond, sum(gone), sum(one.rows or 0 for one in movers))
 
