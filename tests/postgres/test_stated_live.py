@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import observed
+import psycopg
 import pytest
 
 from pgheadroom.errors import InputError
+from pgheadroom.play import found_values
 from pgheadroom.play.evaluating import evaluated
 from pgheadroom.play.load import load
 from pgheadroom.predict import predict
@@ -154,6 +156,41 @@ def test_updates_that_make_a_predicate_true_are_the_servers(
         foreseen, measured = getattr(cell.predicted, figure), getattr(cell.measured, figure)
         assert isinstance(foreseen, Interval)
         assert foreseen.mid == pytest.approx(measured, abs=1e-6), figure
+
+
+def test_values_of_a_predicate_are_bounded_before_they_are_fetched(
+    programs: ServerPrograms, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of a kilobyte once came to the client by the 100,000, to be counted there."""
+    fetched: list[int] = []
+    tried = found_values._tried
+
+    def watched(connection: psycopg.Connection[Any], sql: str) -> list[tuple[Any, ...]] | None:
+        rows = tried(connection, sql)
+        fetched.append(sum(len(text) for values, _ in rows or () for text in values))
+        return rows
+
+    monkeypatch.setattr(found_values, "_tried", watched)
+    monkeypatch.setattr(found_values, "BYTES_MAX", 20_000)
+    columns: list[Json] = [
+        {"name": "id", "type": "int8"},
+        {"name": "s", "type": "text", "width": 1000},
+    ]
+    indexes: list[Json] = [
+        {"name": "t_pkey", "columns": ["id"], "unique": True},
+        {"name": "some", "columns": ["id"], "where": "s LIKE '7%'"},
+    ]
+    made = {
+        "schema_version": 1,
+        "table": [{"name": "t", "rows": 500, "columns": columns, "indexes": indexes}],
+        "operation": [{"table": "t", "kind": "update", "sets": ["s"]}],
+        "run": {"operations": 500},
+    }
+    profile = evaluated(parse_profile(made), server=str(programs.bin_dir))
+    (stated,) = profile.tables[0].indexes[1].stated
+    assert fetched == [21_000]  # as many as are kept, and one
+    assert (stated.true_for, stated.false_for) == ((), ())
+    assert stated.true_frac == pytest.approx(1 / 16, abs=0.06)
 
 
 EXPRESSIONS = (

@@ -93,6 +93,21 @@ def with_found(
         f"(SELECT COALESCE(({stated.expression}), false) "
         f"FROM (SELECT (t.data).*) AS {quoting.identifier(of.table.name)})"
     )
+    found = _found(connection, of, read, (name, key, truth))
+    _run(connection, f"DROP TABLE {name}")
+    return _kept(stated, read, found)
+
+
+def _found(
+    connection: psycopg.Connection[Any],
+    of: Reached,
+    read: Sequence[ColumnProfile],
+    sql: tuple[str, str, str],
+) -> dict[tuple[str, ...], bool]:
+    """Turn by turn, until nothing new comes, or more than is kept."""
+    name, key, truth = sql
+    row_type = f"public.{quoting.identifier(of.table.name)}"
+    size = "octet_length(array_to_string(key, ''))"
     found: dict[tuple[str, ...], bool] = {}
     size_bytes = 0
     for turn, sources in enumerate(_turns(of, read, name, row_type)):
@@ -101,21 +116,24 @@ def with_found(
             rows = _tried(
                 connection,
                 f"INSERT INTO {name} SELECT {turn}, key, {truth}, data FROM ("
-                f"SELECT DISTINCT ON (key) key, data FROM (SELECT {key} AS key, t.data "
+                f"SELECT key, data, sum({size}) OVER (ROWS UNBOUNDED PRECEDING) - {size} AS passed "
+                f"FROM (SELECT DISTINCT ON (key) key, data FROM (SELECT {key} AS key, t.data "
                 f"FROM ({source}) AS t(data)) AS t WHERE NOT EXISTS "
                 f"(SELECT FROM {name} AS old WHERE old.key = t.key) "
-                f"LIMIT {VALUES_MAX + 1}) AS t RETURNING key, truth",
+                f"LIMIT {VALUES_MAX + 1}) AS t) AS t "
+                # One beyond what is kept says that there are more; no others come here.
+                f"WHERE passed <= {BYTES_MAX - size_bytes} RETURNING key, truth",
             )
             if rows is None:  # as a server's run would end, if it came so far
-                return _kept(stated, read, found)
-            size_bytes += sum(len(text) for values, _ in rows for text in values)
+                return found
+            size_bytes += sum(len(text.encode()) for values, _ in rows for text in values)
             if len(found) + len(rows) > VALUES_MAX or size_bytes > BYTES_MAX:
-                return _kept(stated, read, found)
+                return found
             found |= {tuple(values): is_true for values, is_true in rows}
             new += len(rows)
         if new == 0:
             break
-    return _kept(stated, read, found)
+    return found
 
 
 def _turns(
