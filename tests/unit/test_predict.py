@@ -16,7 +16,7 @@ from pgheadroom.play.workers import Hold
 from pgheadroom.predict import Given, make_cells, minor_version, predict, version
 from pgheadroom.predict.cells import fillfactor_of, updated_tables
 from pgheadroom.predict.run_plan import as_given, transactions_of
-from pgheadroom.predict.spread import LEVEL, spread
+from pgheadroom.predict.spread import LEVEL, spread, truncated_of
 from pgheadroom.profile import Profile, parse_profile, read_profile
 from pgheadroom.prove import given_by, needs_the_run
 from pgheadroom.types import Interval, PgVersion
@@ -256,6 +256,35 @@ def test_clients_leave_pages_open() -> None:
     found = spread(kept, clients=4, major=15).heap_pages
     assert isinstance(found, Interval)
     assert found.high == pytest.approx(100.5), "nothing grew"
+
+
+def test_who_meets_a_truncate_is_not_certain() -> None:
+    """Random profile 98000-14: 138,280 updates were stated, 138,310 found their row."""
+    profile = parse_profile(
+        {
+            "schema_version": 1,
+            "table": [{"name": "t", "rows": 8,
+                       "columns": [{"name": name, "type": "int4"} for name in ("k", "v")],
+                       "indexes": [{"name": "i", "columns": ["k"], "unique": True}]}],
+            "operation": [
+                {"table": "t", "kind": "update", "sets": ["v"], "rows_per_statement": 5,
+                 "transaction": "both"},
+                {"table": "t", "kind": "insert", "transaction": "both"},
+            ],
+            "run": {"operations": 100, "clients": 4,
+                    "maintenance": [{"do": "truncate", "table": "t", "at_frac": 0.5}]},
+        }
+    )  # fmt: skip
+    beside = truncated_of(profile)
+    assert beside == {"t": 2 * 4 * 6}
+    runs = [_run(n_tup_upd=1000)] * 2
+    found = spread(runs, clients=4, major=18, truncated=beside)
+    for part in (found, found.by_table["t"]):
+        assert part.n_tup_upd == Interval(low=952, mid=1000, high=1048, level=LEVEL)
+        assert part.n_tup_del == 0
+    assert spread(runs, clients=4, major=18).n_tup_upd == 1000
+    alone = replace(profile.workload, run=replace(profile.workload.run, clients=1))
+    assert truncated_of(replace(profile, workload=alone)) == {}
 
 
 def test_clients_may_begin_a_free_space_map() -> None:

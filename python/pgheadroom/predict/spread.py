@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from pgheadroom.outcome import KEYS, SHARES, Outcome, Value, mid, middle, outcome_of
-from pgheadroom.profile import Profile
+from pgheadroom.profile import Profile, RowRange
 from pgheadroom.types import Interval
 from pgheadroom.units import PAGE_BYTES
 
@@ -70,6 +70,9 @@ _PER_MODIFIED_PAGE = {
     "wal_fpi_bytes": PAGE_BYTES,
     "wal_bytes": PAGE_BYTES,
 }
+# A client that is in a transaction when TRUNCATE asks for its lock, and one that waits behind it,
+# have statements on either side of it that the twin draws otherwise.
+_TURNS_BESIDE_TRUNCATE = 2
 _OF_THE_HEAP = ("n_tup_hot_upd", "n_tup_newpage_upd", "heap_pages", *_STEADY, *SHARES)
 _COUNTS_OF_PAGES = ("heap_pages", "pages_modified")
 
@@ -189,6 +192,7 @@ def spread(
     by_clock: bool = False,
     logs_hints: bool = False,
     made_up: MadeUp = NOTHING,
+    truncated: Mapping[str, float] | None = None,
 ) -> Outcome:
     """
     The outcome of a statistical cell.
@@ -201,7 +205,9 @@ def spread(
         by_clock: Whether autovacuum and checkpoints went by a simulated clock.
         logs_hints: Whether the first hint on a page is logged with its image.
         made_up: How little is known of values of expressions in indexes.
+        truncated: Rows of tables that statements find or not, by table (`truncated_of`).
     """
+    truncated = truncated or {}
     assert len(runs) >= 2, "one run shows no spread"
     parts = {name: [run.by_table[name] for run in runs] for name in runs[0].by_table}
     growths = {name: _growth(part, clients, major, logs_hints) for name, part in parts.items()}
@@ -212,6 +218,7 @@ def spread(
             WHOLE if name in samples.entire else _of_table(part, samples),
             by_clock,
             (made_up.times, made_up.indexes.get(name, 0)),
+            truncated.get(name, 0),
         )
         for name, part in parts.items()
     }
@@ -223,7 +230,38 @@ def spread(
     opened = sum(_of_table(part, samples).open_pages for part in sampled)
     of_all = replace(samples, open_pages=opened)
     of_values = (made_up.times, sum(made_up.indexes.values()))
-    return replace(_spread_of(runs, growth, of_all, by_clock, of_values), by_table=tables)
+    whole = _spread_of(runs, growth, of_all, by_clock, of_values, sum(truncated.values()))
+    return replace(whole, by_table=tables)
+
+
+def truncated_of(profile: Profile) -> Mapping[str, float]:
+    """
+    Rows of each table that statements beside a TRUNCATE of it find or not, with several clients.
+
+    With one client nothing runs beside it.
+    """
+    run = profile.workload.run
+    rows: dict[str, float] = {}
+    if run.clients == 1:
+        return rows
+    for command in run.maintenance:
+        if command.do == "truncate":
+            most = _rows_of_a_transaction(profile, command.table)
+            beside = _TURNS_BESIDE_TRUNCATE * run.clients * most
+            rows[command.table] = rows.get(command.table, 0) + beside
+    return rows
+
+
+def _rows_of_a_transaction(profile: Profile, table: str) -> int:
+    """How many rows of the table one transaction changes, at most."""
+    found: dict[object, int] = {}
+    for number, operation in enumerate(profile.workload.operations):
+        if operation.table == table:
+            key = number if operation.transaction is None else operation.transaction
+            rows = operation.rows_per_statement
+            most = rows.max_rows if isinstance(rows, RowRange) else rows
+            found[key] = found.get(key, 0) + most
+    return max(found.values(), default=0)
 
 
 def made_up_of(profile: Profile) -> MadeUp:
@@ -271,6 +309,7 @@ def _spread_of(
     samples: OfSamples,
     by_clock: bool,
     made_up: tuple[float, int],
+    truncated: float,
 ) -> Outcome:
     updates = math.fsum(mid(run.n_tup_upd) for run in runs) / len(runs)
     logs_images = any(mid(run.wal_fpi) for run in runs)
@@ -278,7 +317,7 @@ def _spread_of(
     for key in KEYS:
         values = [middle(run.value(key)) for run in runs]
         found[key] = _interval(
-            key, values, updates, growth, samples, by_clock, made_up, logs_images
+            key, values, updates, growth, samples, by_clock, made_up, logs_images, truncated
         )
     return outcome_of(found)
 
@@ -304,6 +343,7 @@ def _interval(
     by_clock: bool,
     made_up: tuple[float, int],
     logs_images: bool,
+    truncated: float,
 ) -> Value:
     numbers = [value for value in values if value is not None]
     if len(numbers) < len(values):
@@ -320,8 +360,10 @@ def _interval(
         frac = _STATED_FRAC.get(key, _STATED_FRAC_ELSE)
         pages = _MADE_UP_PAGES * indexes * _of_a_page(key, updates, logs_images)
         model = math.hypot(model, times * frac * mean, pages)
+    if key in _STEADY and truncated:
+        model = truncated if mean else 0.0
     new_map = growth.map_pages * _PER_MODIFIED_PAGE.get(key, 0)
-    is_certain = key in _STEADY or (model == 0 and new_map == 0)
+    is_certain = (key in _STEADY and truncated == 0) or (model == 0 and new_map == 0)
     if all(value == first for value in numbers) and is_certain:
         return first
     variance = math.fsum((value - mean) ** 2 for value in numbers) / (len(numbers) - 1)

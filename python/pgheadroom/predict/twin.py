@@ -21,7 +21,14 @@ from pgheadroom.predict.order import KeyOrder, order_of
 from pgheadroom.predict.rewriting import RewriteWork, work_of
 from pgheadroom.predict.run_plan import Piece, RunPlan
 from pgheadroom.predict.series import Series, series_of
-from pgheadroom.predict.spread import WHOLE, Doubt, images_estimated, made_up_of, spread
+from pgheadroom.predict.spread import (
+    WHOLE,
+    Doubt,
+    images_estimated,
+    made_up_of,
+    spread,
+    truncated_of,
+)
 from pgheadroom.predict.without_row import Turns, said_of, turns_of
 from pgheadroom.profile import Profile
 from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR
@@ -194,6 +201,7 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
             by_clock=by_itself(runs) is not None,
             logs_hints=plan.model.storage == "local" and _logs_hints(profile, major),
             made_up=made_up_of(profile),
+            truncated=truncated_of(profile),
         )
     share = 1.0 if sample is None else sample.share
     turns = turns_of(runs, share)
