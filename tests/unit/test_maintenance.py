@@ -68,7 +68,7 @@ def _profile(*commands: Json, run: Json | None = None) -> Profile:
         ({**VACUUM, "do": "cluster"}, {}, "run.maintenance[0].index: missing"),
         ({**VACUUM, "do": "reindex", "index": "no"}, {}, "run.maintenance[0].index: found 'no'"),
         ({**VACUUM, "do": "truncate", "table": "parent"}, {}, "child does not refer to"),
-        ({**VACUUM, "table": "ranges"}, {}, "a table without a BRIN index"),
+        ({**VACUUM, "do": "vacuum full", "table": "ranges"}, {}, "a table without a BRIN index"),
         ({**VACUUM, "do": "truncate", "table": "hashed"}, {}, "a table without a hash index"),
         ({**VACUUM, "do": "vacuum full", "table": "quick"}, {}, "a logged table"),
     ],
@@ -78,6 +78,16 @@ def test_what_does_not_fit_is_refused(command: Json, run: Json, said: str) -> No
     with pytest.raises(InputError) as caught:
         _profile(command, run=run)
     assert said in str(caught.value)
+
+
+def test_a_brin_is_vacuumed_and_analyzed() -> None:
+    """Both commands are played beside one, VACUUM with FREEZE too."""
+    commands = (
+        {**VACUUM, "table": "ranges"},
+        {**VACUUM, "table": "ranges", "freeze": True},
+        {**VACUUM, "do": "analyze", "table": "ranges"},
+    )
+    assert len(_profile(*commands).workload.run.maintenance) == 3
 
 
 def test_autovacuum_beside_is_refused() -> None:
