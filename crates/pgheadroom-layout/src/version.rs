@@ -265,6 +265,10 @@ pub struct Behaviour {
     /// Source: `lazy_scan_heap`, src/backend/access/heap/vacuumlazy.c (`REL_17_STABLE`,
     /// `REL_18_STABLE`).
     pub vacuum_asks_memory_before_next_page: bool,
+    /// Whether CREATE INDEX summarises the ranges of a BRIN behind the last row in it too.
+    ///
+    /// Source: `brinbuild`, src/backend/access/brin/brin.c (`REL_16_STABLE`, `REL_17_STABLE`).
+    pub brin_build_fills_empty_ranges: bool,
     /// Whether VACUUM of a table without indexes frees dead line pointers inside the prune record.
     ///
     /// Source: `HEAP_PAGE_PRUNE_MARK_UNUSED_NOW`, src/backend/access/heap/pruneheap.c
@@ -400,6 +404,7 @@ impl Behaviour {
             vacuum_bypasses_indexes: major >= 14,
             vacuum_has_tid_store: major >= 17,
             vacuum_asks_memory_before_next_page: major >= 18,
+            brin_build_fills_empty_ranges: major >= 17,
             vacuum_one_pass_in_prune_record: major >= 17,
             opportunistic_freeze: match major {
                 ..=15 => OpportunisticFreeze::No,

@@ -2,6 +2,7 @@
 //!
 //! Apart from it is `golden_scenarios`, which is built anew for each mutant.
 
+mod brin;
 mod btree_player;
 mod clock_runs;
 mod common;

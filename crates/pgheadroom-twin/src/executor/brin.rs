@@ -23,7 +23,7 @@ use crate::wal::Wal;
 
 mod pages;
 
-use pages::{Pages, Place};
+use pages::{MAX_ITEM_BYTES, Pages, Place};
 
 /// Source: `SizeOfBrinTuple`, src/include/access/brin_tuple.h.
 const SIZE_OF_BRIN_TUPLE: u32 = 5;
@@ -85,12 +85,15 @@ impl Brin {
     /// An index filled with these rows of a table of so many pages.
     ///
     /// # Errors
-    /// When an expression fails, or a string is too long.
+    /// When an expression fails, or a string or a summary is too long.
+    ///
+    /// Source: `brinbuild` and `brinbuildCallback`, src/backend/access/brin/brin.c
+    /// (REL_15_STABLE, REL_18_STABLE).
     pub fn build<'r>(
         definition: IndexDefinition,
         row_type: &RowType,
         rows: impl Iterator<Item = (Row<'r>, Tid)>,
-        heap_pages: u32,
+        (heap_pages, behaviour): (u32, &Behaviour),
         wal: &mut Wal,
     ) -> Result<Self, StatementError> {
         let columns = blocking_columns(&definition);
@@ -108,11 +111,18 @@ impl Brin {
             pages: Pages::new(wal),
             noted: None,
         };
+        let mut last = 0;
         for (row, tid) in rows {
-            brin.add(row, tid, None)?;
+            // The first row of a range changes what is known of it.
+            if brin.add(row, tid, None)? {
+                last = last.max(brin.range_of(tid));
+            }
+        }
+        if !behaviour.brin_build_fills_empty_ranges {
+            brin.ranges.truncate(last + 1);
         }
         for range in 0..brin.ranges.len() {
-            let bytes = brin.tuple_bytes(&brin.ranges[range].columns);
+            let bytes = brin.tuple_bytes(&brin.ranges[range].columns)?;
             brin.ranges[range].place = Some(brin.pages.insert(bytes, wal));
         }
         brin.pages.vacuum(wal);
@@ -120,8 +130,13 @@ impl Brin {
         Ok(brin)
     }
 
-    /// Source: `brin_form_tuple`, src/backend/access/brin/brin_tuple.c (REL_18_STABLE).
-    fn tuple_bytes(&self, columns: &[Summary]) -> u32 {
+    fn range_of(&self, tid: Tid) -> usize {
+        (tid.block.0 / self.pages_per_range) as usize
+    }
+
+    /// Source: `brin_form_tuple`, src/backend/access/brin/brin_tuple.c; `brin_doinsert` and
+    /// `brin_doupdate`, brin_pageops.c (REL_18_STABLE).
+    fn tuple_bytes(&self, columns: &[Summary]) -> Result<u32, StatementError> {
         let is_null = |column: &Summary| column.has_nulls || column.bounds.is_none();
         let bitmap = if columns.iter().any(is_null) {
             u32::try_from((2 * columns.len()).div_ceil(8)).expect("at most 32 columns")
@@ -141,30 +156,48 @@ impl Brin {
                 };
             }
         }
-        maxalign(end)
+        let bytes = maxalign(end);
+        if bytes > MAX_ITEM_BYTES {
+            return Err(StatementError::Unsupported(format!(
+                "a BRIN index with a summary of {bytes} bytes, of which PostgreSQL takes \
+                 {MAX_ITEM_BYTES}: leave columns of the index out"
+            )));
+        }
+        Ok(bytes)
     }
 
     /// Adds a row's values to its range, as the statement that makes it has them; whether that
-    /// changed the summary.
+    /// changed the summary. They are evaluated also where the range has none yet
+    /// (`ExecInsertIndexTuples`), so that VACUUM meets none that cannot be.
     fn add(
         &mut self,
         row: Row<'_>,
         tid: Tid,
         statement: Option<u32>,
     ) -> Result<bool, StatementError> {
-        let range = (tid.block.0 / self.pages_per_range) as usize;
-        if range >= self.ranges.len() {
-            return Ok(false);
-        }
         if let Some(predicate) = &self.predicate
             && !predicate.is_true(row)?
         {
             return Ok(false);
         }
         let mut is_changed = false;
-        for (part, column) in self.keys.iter().zip(&mut self.ranges[range].columns) {
+        let range = self.range_of(tid);
+        let mut known = self.ranges.get_mut(range);
+        for (number, part) in self.keys.iter().enumerate() {
             let found = part.found(row)?;
             let payload = part.payload_bytes(&found, row, statement)?;
+            if part.width.is_none()
+                && found != Found::Null
+                && payload + VARHDRSZ > TOAST_INDEX_TARGET
+            {
+                return Err(StatementError::Unsupported(
+                    "a BRIN index over strings above 506 bytes: leave the index out".to_owned(),
+                ));
+            }
+            let Some(range) = &mut known else {
+                continue;
+            };
+            let column = &mut range.columns[number];
             let bound = match (&found, found.text(row)) {
                 // Of a range of NULLs alone a summary that is read has forgotten that it has any
                 // (`brin_deform_tuple`), so each further one changes it.
@@ -177,11 +210,6 @@ impl Brin {
                 (_, Some(text)) => Bound::Text(part.ordered_by(text), payload),
                 (_, None) => unreachable!("a string"),
             };
-            if part.width.is_none() && payload + VARHDRSZ > TOAST_INDEX_TARGET {
-                return Err(StatementError::Unsupported(
-                    "a BRIN index over strings above 506 bytes: leave the index out".to_owned(),
-                ));
-            }
             match &mut column.bounds {
                 None => column.bounds = Some([bound.clone(), bound]),
                 Some([low, _]) if bound < *low => *low = bound,
@@ -210,17 +238,16 @@ impl Brin {
         if !self.add(row, tid, Some(statement))? {
             return Ok(());
         }
-        let number = (tid.block.0 / self.pages_per_range) as usize;
-        self.write(number, wal);
-        Ok(())
+        self.write(self.range_of(tid), wal)
     }
 
     /// Replaces the summary of a range by what is known of it now.
-    fn write(&mut self, range: usize, wal: &mut Wal) {
-        let bytes = self.tuple_bytes(&self.ranges[range].columns);
+    fn write(&mut self, range: usize, wal: &mut Wal) -> Result<(), StatementError> {
+        let bytes = self.tuple_bytes(&self.ranges[range].columns)?;
         let range = &mut self.ranges[range];
         let place = range.place.expect("it is summarised");
         range.place = Some(self.pages.update(place, bytes, wal));
+        Ok(())
     }
 
     /// Where VACUUM begins to summarise: the heap's block behind the ranges that are, if one more
@@ -254,8 +281,7 @@ impl Brin {
         for (row, tid) in rows {
             self.add(row, tid, None)?;
         }
-        self.write(self.ranges.len() - 1, wal);
-        Ok(())
+        self.write(self.ranges.len() - 1, wal)
     }
 
     /// What VACUUM does to the pages, before it summarises.

@@ -235,7 +235,8 @@ impl Table {
         let rows = rows_of(&self.heap);
         let rows = rows.map(|(row, tid)| (self.row_view(row), tid));
         let pages = self.heap.page_count();
-        let brin = Brin::build(definition, &self.values.row_type, rows, pages, wal)?;
+        let row_type = &self.values.row_type;
+        let brin = Brin::build(definition, row_type, rows, (pages, &behaviour), wal)?;
         for &column in &brin.columns {
             if Brin::blocks_hot(&behaviour) {
                 self.indexes.blocks_hot[column] = true;

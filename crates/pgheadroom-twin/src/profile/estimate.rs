@@ -188,12 +188,19 @@ fn shapes(spec: &ProfileSpec, transactions: f64) -> Vec<Shape> {
 
 /// Bytes of the largest table's heap after so many transactions, about.
 pub(crate) fn largest_heap_bytes(spec: &ProfileSpec, transactions: u64) -> f64 {
+    heap_bytes(spec, transactions)
+        .into_iter()
+        .fold(0.0, f64::max)
+}
+
+/// Bytes of each table's heap after so many transactions, about.
+pub(crate) fn heap_bytes(spec: &ProfileSpec, transactions: u64) -> Vec<f64> {
     let shapes = shapes(spec, float(transactions));
     let bytes = shapes.iter().map(|shape| {
         let versions = shape.rows + shape.inserted + shape.added;
         versions * (shape.tuple_bytes + 4.0) * 100.0 / shape.fillfactor.max(1.0)
     });
-    bytes.fold(0.0, f64::max)
+    bytes.collect()
 }
 
 /// Bytes that building the largest index over so many rows takes, itself included.

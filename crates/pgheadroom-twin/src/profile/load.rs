@@ -78,10 +78,14 @@ pub fn database(server: &ServerSpec, version: PgVersion) -> Database {
         hints_are_logged: checksums || server.wal_log_hints,
         is_logical: server.wal_level == WalLevel::Logical,
     };
+    let (gin, memory) = (
+        server.gin_settings(&behaviour),
+        server.memory_settings(&behaviour),
+    );
     let mut db = Database::new(behaviour, settings);
     db.set_freeze_ages(server.freeze_ages());
-    db.set_gin_settings(server.gin_settings());
-    db.set_memory_settings(server.memory_settings());
+    db.set_gin_settings(gin);
+    db.set_memory_settings(memory);
     if server.wal_level == WalLevel::Minimal {
         db.wal_mut()
             .skip_new_relations(wal_skip_threshold_pages(server));

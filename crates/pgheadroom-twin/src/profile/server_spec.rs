@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pgheadroom_layout::Behaviour;
 use pgheadroom_layout::compression::Method;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny};
@@ -74,17 +75,26 @@ impl ServerSpec {
 
     /// How rows come to GINs.
     #[must_use]
-    pub fn gin_settings(&self) -> GinSettings {
+    pub fn gin_settings(&self, behaviour: &Behaviour) -> GinSettings {
         let limit = self.kilobytes("gin_pending_list_limit");
         GinSettings {
             pending_list_limit: limit.unwrap_or(GinSettings::default().pending_list_limit),
-            memory: self.memory_settings(),
+            memory: self.memory_settings(behaviour),
         }
     }
 
-    /// What a command may take.
+    /// What a command may take. A server raises an `autovacuum_work_mem` below what
+    /// `maintenance_work_mem` is at least.
+    ///
+    /// Source: `check_autovacuum_work_mem`, src/backend/utils/misc/guc.c (REL_15_STABLE),
+    /// src/backend/postmaster/autovacuum.c (REL_18_STABLE).
     #[must_use]
-    pub fn memory_settings(&self) -> MemorySettings {
+    pub fn memory_settings(&self, behaviour: &Behaviour) -> MemorySettings {
+        let least = if behaviour.vacuum_has_tid_store {
+            64
+        } else {
+            1024
+        };
         let defaults = MemorySettings::default();
         let maintenance = self.kilobytes("maintenance_work_mem");
         let maintenance_work_mem = maintenance.unwrap_or(defaults.maintenance_work_mem);
@@ -94,7 +104,7 @@ impl ServerSpec {
             // -1, the default, is the other one.
             autovacuum_work_mem: self
                 .kilobytes("autovacuum_work_mem")
-                .unwrap_or(maintenance_work_mem),
+                .map_or(maintenance_work_mem, |memory| memory.max(least)),
         }
     }
 
@@ -182,5 +192,32 @@ impl ColumnCompression {
             Self::Pglz => Method::Pglz,
             Self::Lz4 => Method::Lz4,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pgheadroom_layout::PgVersion;
+
+    use super::*;
+
+    /// `postgres -C autovacuum_work_mem` of 15.18 says 1024 for 5.
+    #[test]
+    fn autovacuum_has_the_least_memory_at_least() {
+        let memory = |own: &str, version: &str| {
+            let text = format!(
+                r#"{{"version": "{version}", "shared_buffers": "1GB", "full_page_writes": true,
+                "wal_level": "replica", "wal_compression": "off",
+                "wal_log_hints": false, "autovacuum": false,
+                "settings": {{"autovacuum_work_mem": "{own}", "maintenance_work_mem": "2MB"}}}}"#
+            );
+            let server: ServerSpec = serde_json::from_str(&text).unwrap();
+            let behaviour = version.parse::<PgVersion>().unwrap().behaviour();
+            server.memory_settings(&behaviour).autovacuum_work_mem
+        };
+        assert_eq!(memory("5", "15.18"), 1024);
+        assert_eq!(memory("0", "18.4"), 64);
+        assert_eq!(memory("4MB", "16.14"), 4096);
+        assert_eq!(memory("-1", "18.4"), 2048);
     }
 }

@@ -158,21 +158,28 @@ fn values(table: &'static str, name: &str, major: Option<u16>) -> Option<Values>
 
 /// A number in the unit of its setting.
 ///
-/// Source: `parse_int` and `parse_real`, src/backend/utils/misc/guc.c (REL_18_STABLE).
+/// Source: `parse_int`, `parse_real` and `convert_to_base_unit`, src/backend/utils/misc/guc.c
+/// (REL_18_STABLE).
 fn parse(text: &str, is_whole: bool, unit: &str) -> Option<f64> {
     let text = text.trim();
     let (number, rest) = prefix(text, is_whole)?;
     let own = UNITS.iter().find(|known| known.0 == unit);
-    let factor = match (rest.trim(), own) {
-        ("", _) => 1.0,
+    let number = match (rest.trim(), own) {
+        ("", _) => number,
         (given, Some(own)) => {
-            let given = UNITS.iter().find(|known| known.0 == given)?;
             // A block is a unit of settings, not of people.
-            (given.0 != "8kB" && given.2 == own.2).then_some(given.1 / own.1)?
+            let is_given = |known: &&(&str, f64, bool)| known.0 != "8kB" && known.2 == own.2;
+            let mut larger = UNITS.iter().rev().filter(is_given);
+            let given = larger.find(|known| known.0 == given)?;
+            let smallest = number * given.1;
+            // "0.3GB" is 307 MB.
+            let rounded = larger.next().map_or(smallest, |smaller| {
+                (smallest / smaller.1).round_ties_even() * smaller.1
+            });
+            rounded / own.1
         }
         _ => return None,
     };
-    let number = number * factor;
     let number = if is_whole {
         number.round_ties_even()
     } else {
@@ -283,6 +290,8 @@ mod tests {
             ("0200", Some(128.0)),
             ("1e3", Some(1000.0)),
             ("100000B", Some(98.0)),
+            ("0.3GB", Some(314_368.0)),
+            ("30.1MB", Some(30_822.0)),
             ("64kb", None),
             ("64 s", None),
             ("", None),

@@ -1,9 +1,10 @@
 //! What of a profile the twin cannot play, each by its field.
 
 use pgheadroom_layout::PgVersion;
+use pgheadroom_layout::page::BLCKSZ;
 
-use crate::executor::FreezeAges;
-use crate::profile::estimate::largest_heap_bytes;
+use crate::executor::{FreezeAges, PAGES_PER_RANGE};
+use crate::profile::estimate::{heap_bytes, largest_heap_bytes};
 use crate::profile::index_load::stated_expressions;
 use crate::profile::setting_values::{self, Wrong};
 use crate::profile::settings::{Becomes, SETTINGS, STORAGE_PARAMETERS, bytes_of, parameters};
@@ -27,6 +28,29 @@ const LEAST_SHARED_BYTES: u64 = 16 << 20;
 /// Source: `EAGER_SCAN_REGION_SIZE` in `heap_vacuum_eager_scan_setup`,
 /// src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
 const EAGER_SCAN_BYTES: f64 = 2.0 * 4096.0 * 8192.0;
+
+/// Ranges to a page of a BRIN's range map.
+///
+/// Source: `REVMAP_PAGE_MAXITEMS`, src/include/access/brin_page.h (REL_18_STABLE).
+const REVMAP_PAGE_MAXITEMS: f64 = 1360.0;
+
+/// Whether a BRIN may come to a second page of its range map.
+fn has_many_ranges(spec: &ProfileSpec, transactions: u64) -> bool {
+    let range_pages = |table: &TableSpec| {
+        let brins = table
+            .indexes
+            .iter()
+            .filter(|one| one.method == Method::Brin);
+        brins
+            .map(|one| one.pages_per_range.unwrap_or(PAGES_PER_RANGE).max(1))
+            .min()
+    };
+    let heaps = heap_bytes(spec, transactions);
+    spec.table.iter().zip(heaps).any(|(table, bytes)| {
+        let pages = bytes / f64::from(BLCKSZ);
+        range_pages(table).is_some_and(|each| pages / f64::from(each) > REVMAP_PAGE_MAXITEMS)
+    })
+}
 
 /// Whether something is frozen that is younger than by default.
 fn freezes_early(spec: &ProfileSpec) -> bool {
@@ -76,6 +100,13 @@ pub fn check(
         approximations.push(
             "from 18 on VACUUM also looks at some all-visible pages of tables from 64 MiB, to \
              freeze them, which is left out"
+                .to_owned(),
+        );
+    }
+    if has_many_ranges(spec, transactions) {
+        approximations.push(
+            "a BRIN index of more than 1,360 ranges has a second page of its range map, for which \
+             a server moves summaries away, which is left out"
                 .to_owned(),
         );
     }

@@ -4,6 +4,7 @@
 //! second page of the range map, for which summaries would make room.
 
 use pgheadroom_layout::BlockNumber;
+use pgheadroom_layout::align::maxalign;
 use pgheadroom_layout::page::{BLCKSZ, SIZE_OF_ITEM_ID, SIZE_OF_PAGE_HEADER};
 use pgheadroom_layout::wal_record::{brin_insert, brin_samepage_update, brin_update};
 
@@ -13,6 +14,11 @@ use crate::wal::{ForkLog, RecordType, Wal};
 
 /// Source: `BrinSpecialSpace`, src/include/access/brin_page.h.
 const SPECIAL_BYTES: u32 = 8;
+/// A page has room for one summary of so many.
+///
+/// Source: `BrinMaxItemSize`, src/backend/access/brin/brin_pageops.c (REL_18_STABLE).
+pub(super) const MAX_ITEM_BYTES: u32 =
+    BLCKSZ - maxalign(SIZE_OF_PAGE_HEADER + SIZE_OF_ITEM_ID) - SPECIAL_BYTES;
 /// The page of the range map.
 const REVMAP: u32 = 1;
 /// Blocks before the first page of summaries: the metapage and the range map.
