@@ -117,7 +117,7 @@ def test_a_table_that_grows_is_judged_for_what_it_is_now(
             work.turn()
         recording = watched(cluster, work.turn)
         found, tables = verified(plan, record, recording)
-        _, wrong = verified(plan, smaller_record(plan, record), recording)
+        _, wrong = verified(plan, other_record(plan, record, 10), recording)
         _, without = verified(replace(plan, profile=None), record, recording)
     assert {name: table.verdict for name, table in tables.items()} == {
         "held": "held",
@@ -151,13 +151,13 @@ def test_a_table_that_grows_is_judged_for_what_it_is_now(
     assert "the plan has no profile of it" in without["held"].reason
 
 
-def smaller_record(plan: Plan, record: AppliedRecord) -> AppliedRecord:
-    """As if the heap had been half as large when the setting came, and grown by as much more."""
+def other_record(plan: Plan, record: AppliedRecord, times: float) -> AppliedRecord:
+    """As if the heap had been so many times as large when the setting came."""
     for step in plan.steps:
         known = record.step(step.number)
         assert known.after is not None
         assert known.after.heap_bytes is not None
-        more = replace(known.after, heap_bytes=known.after.heap_bytes // 2)
+        more = replace(known.after, heap_bytes=round(known.after.heap_bytes * times))
         record = record.with_step(replace(known, after=more))
     return record
 
@@ -212,7 +212,7 @@ def test_growth_of_rows_that_are_updated_as_they_come_is_judged(
         orders.turn(times=1500)
         recording = watched(cluster, orders.turn)
         _, tables = verified(plan, record, recording)
-        _, wrong = verified(plan, smaller_record(plan, record), recording)
+        _, wrong = verified(plan, other_record(plan, record, 0.5), recording)
     grown = measures(tables["orders"])["heap_grown_bytes"]
     assert isinstance(grown.forecast, Interval)
     assert isinstance(grown.now, int)
