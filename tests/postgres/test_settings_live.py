@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from pgheadroom import _core
-from pgheadroom.errors import InputError, TwinError
+from pgheadroom.errors import InputError
 from pgheadroom.play import play
 from pgheadroom.predict import predict
 from pgheadroom.profile import parse_profile
@@ -125,7 +125,7 @@ def test_a_value_out_of_range_is_refused_before_a_server_starts(programs: Server
     said = r"server.settings.maintenance_work_mem: found 64kB, expected .* from 1024 to"
     with pytest.raises(InputError, match=said):
         play(profile, server=str(programs.bin_dir))
-    with pytest.raises(TwinError, match=said):
+    with pytest.raises(InputError, match=said):
         predict(profile, server="16")
 
 

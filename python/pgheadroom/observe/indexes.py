@@ -290,7 +290,7 @@ def _where(
     if hashed is not None and share is not None and names:
         # Of any type; the server keeps a predicate as it is written for what HOT has to look at.
         read = " AND ".join(f"({name} IS NULL) IS NOT NULL" for name in names)
-        return f"({hashed} & {_PARTS - 1}) < {round(share * _PARTS)} AND {read}", (
+        return f"({hashed} & {_PARTS - 1}) < {math.ceil(share * _PARTS)} AND {read}", (
             "its predicate stands as one over its columns that as many rows fulfil: HOT and its "
             "size are right, which rows it has is not"
         )

@@ -5,7 +5,8 @@ A statement names the partitioned table; counters are those of the partitions. W
 many of its rows nobody counts. Each partition has the updates that its own counter has: those of
 statements that name it are known, and the rest is shared out over the statements of the tables
 above it as these have rows in all. Where the partition's HOT counters say that more of its updates
-must have changed an indexed column, or fewer can have, the shares follow them.
+must have changed an indexed column, or fewer can have, the shares follow them, those of statements
+that name it too.
 
 A row that an UPDATE moves to another partition is one of the statement's rows, and of the counters
 one delete and one insert (`ExecCrossPartitionUpdate`, nodeModifyTable.c): where all statements are

@@ -37,13 +37,14 @@ from pgheadroom.play.measured import (
 from pgheadroom.play.places import Places, find_forks, read_places
 from pgheadroom.play.plans import check_plans, read_pgbench_plans
 from pgheadroom.play.scripts import FIND_SETTINGS, scripts, session_find, variables
-from pgheadroom.play.settings import check_values, fitting_settings, late_settings, start_settings
+from pgheadroom.play.settings import fitting_settings, late_settings, start_settings
 from pgheadroom.play.snapshots import RunProgress, SnapshotHolder
 from pgheadroom.play.standing import Standing, standing
 from pgheadroom.play.wal_source import WalSource
 from pgheadroom.play.without_row import turns_without_row
 from pgheadroom.play.workers import LEVEL, Hold, place_holds, read_holds
 from pgheadroom.profile import PgbenchBuiltin, Profile
+from pgheadroom.profile.settings import check_values
 from pgheadroom.profile.unpriced import left_out_gins
 from pgheadroom.progress import Say
 from pgheadroom.servers import Host, find_client, find_programs, is_connection

@@ -66,30 +66,6 @@ def fitting_settings(
     return replace(profile, server=replace(profile.server, settings=kept)), left_out
 
 
-def check_values(profile: Profile, version: PgVersion) -> None:
-    """
-    Refuse by its name what a server would refuse when it starts, or makes the tables.
-
-    Raises:
-        InputError: With what this version takes instead.
-    """
-
-    def refuse(path: str, value: str, expected: str | None) -> None:
-        if expected is not None:
-            raise InputError(
-                f"{path}: found {value}, expected {expected}, as PostgreSQL {version} takes"
-            )
-
-    for name, value in profile.server.settings.items():
-        expected = _core.setting_expected(name, value, str(version))
-        refuse(f"server.settings.{name}", value, expected)
-    for number, table in enumerate(profile.tables):
-        for name, value in table.reloptions.items():
-            plain = name.removeprefix("toast.")
-            expected = _core.setting_expected(plain, value, str(version), storage_parameter=True)
-            refuse(f"table[{number}].reloptions.{name}", value, expected)
-
-
 def start_settings(profile: Profile) -> dict[str, str]:
     """Settings with which the server starts, and loads."""
     server = profile.server

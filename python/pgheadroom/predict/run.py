@@ -86,7 +86,7 @@ def predict(
     Raises:
         InputError: A fillfactor, table, index or version that is none; a change that is not
             possible; a run whose length nobody knows; a sample of what has none; a rewrite outside
-            the run, or without a `from_fillfactor`.
+            the run, or without a `from_fillfactor`; a setting that this version does not take.
         TwinError: The twin cannot play the profile; the message names the field.
     """
     cells = make_cells(profile, fillfactors, table, changes)

@@ -23,6 +23,7 @@ from pgheadroom.predict.clock import Clock, Pace, has_clockwork
 from pgheadroom.predict.memory import check_memory
 from pgheadroom.predict.sampling import PageSample
 from pgheadroom.profile import Profile, Snapshot, to_json
+from pgheadroom.profile.settings import check_values
 from pgheadroom.types import PgVersion, Span
 
 Storage = Literal["local", "log-structured"]
@@ -145,11 +146,19 @@ class RunPlan:
     drawn: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
-        """Raise ParameterError for fewer than two seeds."""
+        """
+        Refuse what no run can have.
+
+        Raises:
+            ParameterError: Fewer than two seeds.
+            InputError: A setting that this version does not take.
+        """
         if self.seeds < 2:
             raise ParameterError(
                 "seeds", f"{self.seeds}: expected at least 2, one run shows no spread"
             )
+        for cell in self.cells:
+            check_values(cell.profile, self.version)
 
     @property
     def is_drawn(self) -> bool:

@@ -10,8 +10,15 @@ that the conduct of a run fixes, are refused with a hint. Which are which stands
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pgheadroom import _core
+from pgheadroom.errors import InputError
 from pgheadroom.forms import FieldError, fail
+
+if TYPE_CHECKING:
+    from pgheadroom.profile.model import Profile
+    from pgheadroom.types import PgVersion
 
 _BY_THE_TWIN = "what "
 """How the reasons begin of settings that a server plays and the twin does not."""
@@ -47,3 +54,27 @@ def check_setting(path: str, name: str, value: str) -> None:
         raise FieldError(path, f"a profile may not set this ({reason}), expected {expected}")
     if "\n" in value or "\r" in value:
         fail(path, value, "one line")
+
+
+def check_values(profile: Profile, version: PgVersion) -> None:
+    """
+    Refuse by its name what a server would refuse when it starts, or makes the tables.
+
+    Raises:
+        InputError: With what this version takes instead.
+    """
+
+    def refuse(path: str, value: str, expected: str | None) -> None:
+        if expected is not None:
+            raise InputError(
+                f"{path}: found {value}, expected {expected}, as PostgreSQL {version} takes"
+            )
+
+    for name, value in profile.server.settings.items():
+        expected = _core.setting_expected(name, value, str(version))
+        refuse(f"server.settings.{name}", value, expected)
+    for number, table in enumerate(profile.tables):
+        for name, value in table.reloptions.items():
+            plain = name.removeprefix("toast.")
+            expected = _core.setting_expected(plain, value, str(version), storage_parameter=True)
+            refuse(f"table[{number}].reloptions.{name}", value, expected)
