@@ -6,8 +6,9 @@
 
 use crate::format::PAGE_BYTES;
 
-/// Read at once; fits the second-level cache. From 64 to 512 kB measured alike.
-pub(crate) const CHUNK_BYTES: usize = 16 * PAGE_BYTES;
+/// Read at once. Of 508 MB half a MB at a time took 3 % less than 128 kB where a core has a
+/// second-level cache of 1 MB; where it has half of that, 64 to 512 kB measured alike.
+pub(crate) const CHUNK_BYTES: usize = 64 * PAGE_BYTES;
 /// Of a stream so many bytes of the page behind are there too. A cache line: what is read next
 /// begins behind them.
 pub(crate) const AHEAD_BYTES: usize = 64;
