@@ -143,12 +143,14 @@ def page() -> str:
         "",
         "What the twin is compared with on servers of each version "
         "(`python tools/versions.py --write`, from `golden/expected` and the tests' exceptions).",
-        "The number is that of recordings: *exact* ones agree to the unit, scenarios in the place "
-        "of every row version and index entry too; of *interval* ones all but the bytes of images "
-        "does, and these lie in the stated interval ([limits](limits.md)); of *counters* the "
-        "counters and pages agree, records and bytes nearly ([method](method.md#tprocc)). "
-        "`-`: nothing was recorded there, and what is said is by the rules that other versions "
-        "showed.",
+        "Each cell has how the recordings agree, and how many there are:",
+        "",
+        "- *exact*: to the unit; scenarios also in the place of every row version and index entry.",
+        "- *interval*: to the unit, but for the bytes of images, which lie in the stated interval "
+        "([limits](limits.md#columns-and-values)).",
+        "- *counters*: counters and pages agree, records and bytes nearly "
+        "([method](method.md#tprocc)).",
+        "- `-`: nothing was recorded there; forecasts go by the rules that other versions showed.",
         "",
         "| feature | " + " | ".join(map(str, MAJORS)) + " |",
         "|---|" + "---|" * len(MAJORS),
@@ -170,8 +172,8 @@ def page() -> str:
         "",
         "## Refused on every version",
         "",
-        "By name, before anything is played; [wishes](wishes.md) has profiles with one feature "
-        "each and what becomes of them.",
+        "These are refused by name, before anything is played. [Wishes](wishes.md) has profiles "
+        "with one feature each, and what becomes of them.",
         "",
         "- Settings: " + ", ".join(f"`{name}`" for name in refused("settings.txt")) + ".",
         "- Storage parameters: "

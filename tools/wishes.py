@@ -322,8 +322,8 @@ def page() -> str:
         "Profiles with one feature each, and what becomes of them "
         f"(`python tools/wishes.py --write`, PostgreSQL {SERVER}): "
         f"{counts['exact']} exact, {counts['modelled']} modelled, {counts['refused']} refused.",
-        "Exact means to the unit with one client; what is refused says why, before a server "
-        "starts.",
+        "*Exact* is equal to the unit with one client, *modelled* is an interval or rests on an "
+        "assumption, and *refused* ends with the reason before a server starts.",
         "",
         "| feature | becomes | what is said |",
         "|---|---|---|",
