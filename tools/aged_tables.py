@@ -6,7 +6,7 @@ Tables that have lived, forecast and then measured: what came, beside what was f
 Each table is loaded on a throw-away server, aged by a workload of its own, and observed while that
 goes on. The profile that `observe` makes of it is played in the twin, once as it is and once as
 though the table were loaded anew (as before `pages` was known), and beside both stands what the
-same workload then does to the very table. `--write` puts the table into docs/method.md.
+same workload then does to the very table. `--write` puts the table into docs/method/observe.md.
 
 Full-page images are off, so that WAL is what the updates write; autovacuum is, and VACUUM runs
 between rounds of the aging, so that what is compared does not hang on when it came.
@@ -34,7 +34,7 @@ from pgheadroom.sources.log import read_statements
 from pgheadroom.sources.observing import ObservationRequest, watch
 from pgheadroom.sources.session import read_only_session
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "method.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "method" / "observe.md"
 BEGIN, END = "<!-- aged tables -->", "<!-- end of aged tables -->"
 SETTINGS = {
     "autovacuum": "off",

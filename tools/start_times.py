@@ -1,5 +1,5 @@
 """
-How much processor time commands take to start, as `docs/method.md` has it.
+How much processor time commands take to start, as `docs/method/speed.md` has it.
 
     python tools/start_times.py [--runs 5] [--wal FOLDER] [--server CONNINFO]
 

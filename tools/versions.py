@@ -149,7 +149,7 @@ def page() -> str:
         "- *interval*: to the unit, but for the bytes of images, which lie in the stated interval "
         "([limits](limits.md#columns-and-values)).",
         "- *counters*: counters and pages agree, records and bytes nearly "
-        "([method](method.md#tprocc)).",
+        "([method](method/tprocc.md)).",
         "- `-`: nothing was recorded there; forecasts go by the rules that other versions showed.",
         "",
         "| feature | " + " | ".join(map(str, MAJORS)) + " |",

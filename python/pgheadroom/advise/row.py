@@ -1,8 +1,8 @@
 """
 A row of an observed table: its length, its columns by the catalog, the WAL of an update of it.
 
-Record sizes are those of physics: docs/method.md, "Causes". Full-page images are left out: they
-depend on checkpoints, not on why an update was HOT or not.
+Record sizes are those of physics: docs/method/causes.md, "Causes". Full-page images are left out:
+they depend on checkpoints, not on why an update was HOT or not.
 """
 
 from __future__ import annotations

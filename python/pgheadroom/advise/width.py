@@ -7,9 +7,8 @@ being filled. What else several clients, statements of many rows (whose number n
 the mean) and transactions of several statements do to HOT is not played: versions stay until the
 transaction ends, and several rows of a page want room at once. Rows that grow by updates of which
 it is not known what they fill are played at their mean length: that width is arithmetic, of the
-room they take. How wide
-each of the others makes the interval is measured (docs/method.md); they are independent, so their
-squares add up.
+room they take. How wide each of the others makes the interval is measured (docs/method/advise.md);
+they are independent, so their squares add up.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from pgheadroom.profile.tables import TableProfile
 CLIENTS_FRAC = 0.01
 STATEMENTS_FRAC = 0.02
 ROWS_FRAC = 0.08
-"""Half-widths of the HOT share: 90 % of the measured shares lay within; see docs/method.md."""
+"""Half-widths of the HOT share; 90 % of those measured lay within: docs/method/advise.md."""
 
 _STATEMENTS_FROM = 1.1  # statements a commit; BEGIN is one too
 _ROWS_FROM = 1.5  # rows a statement

@@ -8,7 +8,7 @@ use crate::executor::{Analyzed, Database, Relation, RunningVacuum, TableId, Vacu
 use crate::procarray::HeldSnapshot;
 use crate::vacuum::{VacuumOptions, Vacuumed};
 
-/// Processor time of a page, beside what sleeping takes; with the times in docs/method.md.
+/// Processor time of a page, beside what sleeping takes; with the times in docs/method/clock.md.
 const PAGE_S: f64 = 10e-6;
 /// Processor time of a row in ANALYZE's sample, which is copied, sorted and compared.
 const SAMPLED_ROW_S: f64 = 2.5e-6;

@@ -9,8 +9,8 @@
 //! a busy one: places in the ranges below are spread evenly however many seeds there are, and what
 //! the runs differ by is what depends on the machine. The ranges are those of 36 runs of 18.4 and
 //! 16.14 on two cores, with 2 to 8 clients, idle but for them and beside up to fifteen busy
-//! processes (docs/method.md). Only ratios matter, but for `deadlock_timeout`, so the unit is the
-//! time of a statement.
+//! processes (docs/method/clients.md). Only ratios matter, but for `deadlock_timeout`, so the unit
+//! is the time of a statement.
 
 /// Shortest and longest pause between two statements or transactions of a client: 0.9 to 4.4 on
 /// an idle machine, 1 to 21 on a busy one.
