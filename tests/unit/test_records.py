@@ -1,4 +1,4 @@
-"""The records that come with the project, and the tables of the README that are made of them."""
+"""The records that come with the project, and the tables of pages that are made of them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,13 @@ def _result(name: str) -> Mapping[str, Any]:
     return Record.open(ROOT / "experiments" / "record" / name).read_result()
 
 
-def _table(heading: str) -> list[list[str]]:
-    """Rows of the first table behind a text in the README, without its head."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8").partition(heading)[2]
+def _page(name: str) -> str:
+    return (ROOT / "docs" / "method" / name).read_text(encoding="utf-8")
+
+
+def _table(page: str, heading: str) -> list[list[str]]:
+    """Rows of the first table behind a text of a page, without its head."""
+    text = _page(page).partition(heading)[2]
     lines = re.findall(r"^\|(.+)\|$", text.partition("\n\n|")[2].partition("\n\n")[0], re.MULTILINE)
     return [[part.strip() for part in line.split("|")] for line in lines if "---" not in line]
 
@@ -59,13 +63,13 @@ def test_the_sources_are_reproduced() -> None:
     assert names >= {"fillfactor", "update-cost", "cluster-decay", "tprocc"}
 
 
-def test_the_readme_has_the_records_cost_of_an_update() -> None:
+def test_a_page_has_the_records_cost_of_an_update() -> None:
     """Cell by cell, as `lab run update-cost --scale 100` wrote it."""
     cells = {
         (cell["filler_length"], cell["fillfactor"], cell["update_bid"]): cell
         for cell in _result("update-cost")["cells"]
     }
-    rows = _table("What a single `UPDATE` costs, to the byte")
+    rows = _table("experiments.md", "What a single `UPDATE` costs, to the byte")
     assert len(rows) == 6
     for label, *figures in rows:
         found = re.fullmatch(r"char\((\d+)\), (\d+), (one|two)", label)
@@ -75,12 +79,12 @@ def test_the_readme_has_the_records_cost_of_an_update() -> None:
         assert figures == [f"{cell[name]:,}" for name in names], label
 
 
-def test_the_readme_has_the_records_matrix() -> None:
+def test_a_page_has_the_records_matrix() -> None:
     """HOT shares, WAL and size of the TPC-C-derived workload, level by level, at the most users."""
     result = _result("tprocc")
     most = max(cell["users"] for cell in result["cells"])
     cells = {str(cell["fillfactor"]): cell for cell in result["cells"] if cell["users"] == most}
-    rows = _table("### A TPC-C-like workload, table by table")
+    rows = _table("tprocc.md", "## Fillfactors, table by table")
     assert [row[0] for row in rows] == list(cells)
     base = cells["100"]
     for level, *figures in rows:
@@ -96,11 +100,11 @@ def test_the_readme_has_the_records_matrix() -> None:
         assert figures == wanted, level
 
 
-def test_the_readme_has_the_records_throughput() -> None:
-    """Its sentence of new orders per minute is that of the record made for it."""
+def test_a_page_has_the_records_throughput() -> None:
+    """The sentence of new orders per minute is that of the record made for it."""
     (sentence,) = [
         line
-        for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+        for line in _page("tprocc.md").splitlines()
         if line.startswith("New orders per minute, with four users")
     ]
     ratios = [
