@@ -98,6 +98,29 @@ def test_it_applies_undoes_and_repeats_nothing(
         assert "Nothing is left to undo" in capsys.readouterr().out
 
 
+def test_a_program_reads_the_record(
+    programs: ServerPrograms, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--format json`: the record alone on standard output, a person's words beside it."""
+    with planned.database(programs, HOSTILE) as (cluster, profile):
+        path = planned.write_plan(planned.plan_of(profile, {"jobs": 90}), tmp_path)
+        call = ["apply", str(path), observed.conninfo(cluster), "--format", "json"]
+
+        def states(*more: str) -> list[str]:
+            assert run([*call, *more]) == 0
+            shown = capsys.readouterr()
+            assert "Digest" in shown.err
+            return [step["state"] for step in json.loads(shown.out)["steps"]]
+
+        assert set(states("--dry-run")) == {"pending"}
+        assert not record_path(path).exists()
+        for _ in range(2):
+            assert set(states("--yes")) == {"done"}
+        assert set(states("--yes", "--undo")) == {"undone"}
+        assert run([*call, "--yes", "--undo"]) == 0
+        assert capsys.readouterr().out == record_path(path).read_text(encoding="utf-8")
+
+
 def test_the_plans_text_runs_in_psql_and_locks_and_wal_are_as_said(
     programs: ServerPrograms, newest: ServerPrograms
 ) -> None:

@@ -27,7 +27,7 @@ app = typer.Typer(
     "3 database or WAL; 4 lab; 5 twin; 6 cannot be judged (verify); 70 a bug of pgheadroom's; "
     "130 interrupted.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-?"]},
@@ -82,6 +82,9 @@ def run(arguments: Sequence[str]) -> int:
         _say("pgheadroom: out of memory: give it more, or ask for less (fewer rows, fewer tables)")
         return TwinError.exit_code
     except BaseException as error:  # noqa: BLE001 - a panic of the core is no Exception
+        if type(error).__name__ == "NoArgsIsHelpError":  # Typer's; a group without a command
+            typer.echo(error.format_message())  # type: ignore[attr-defined]
+            return 0
         if (usage := _usage_error(error)) is not None:
             _say(redacted(usage, process_secrets(arguments)))
             return 2

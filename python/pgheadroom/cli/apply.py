@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +21,9 @@ from pgheadroom.cli.connection import (
 from pgheadroom.errors import InputError
 from pgheadroom.quoting import printable
 from pgheadroom.units import parse_duration_s
+
+if TYPE_CHECKING:
+    from pgheadroom.plan.execution import ApplyOptions
 
 _RETRIES_MAX = 1000
 
@@ -46,6 +50,21 @@ _StatementTimeoutOption = Annotated[
 ]
 
 
+class _Form(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
+_FormOption = Annotated[
+    _Form,
+    typer.Option(
+        "--format",
+        "-f",
+        help="text, or json: the record on standard output, all words on standard error.",
+    ),
+]
+
+
 def apply_command(
     plan: Annotated[Path, typer.Argument(help="Of pgheadroom advise --plan.")],
     target: Annotated[str, typer.Argument(help="A connection; without it, as libpq's PG*.")] = "",
@@ -61,26 +80,20 @@ def apply_command(
     port: PortOption = None,
     user: UserOption = None,
     dbname: DbnameOption = None,
+    form: _FormOption = _Form.TEXT,
 ) -> None:
     """Carry out a plan: check it, show it, ask, and write down each step beside it."""
     from pgheadroom.cli import apply_output, output
     from pgheadroom.plan.apply import Applier
-    from pgheadroom.plan.execution import ApplyCall, ApplyOptions
+    from pgheadroom.plan.execution import ApplyCall
     from pgheadroom.plan.reading import read_plan
-    from pgheadroom.plan.record import new_record, read_record, record_path, save
+    from pgheadroom.plan.record import as_text, new_record, read_record, record_path, save
     from pgheadroom.plan.session import writing_session
 
-    if not 0 <= lock_retries <= _RETRIES_MAX:
-        raise InputError(f"--lock-retries {lock_retries}: expected 0 to {_RETRIES_MAX}")
-    options = ApplyOptions(
-        lock_timeout_s=parse_duration_s(lock_timeout),
-        retries=lock_retries,
-        backoff_s=parse_duration_s(backoff),
-        statement_timeout_s=(
-            None if statement_timeout is None else parse_duration_s(statement_timeout)
-        ),
-    )
+    options = _options(lock_timeout, lock_retries, backoff, statement_timeout)
     parameters = parameters_of(host, port, user, dbname)
+    is_json = form is _Form.JSON
+    write = apply_output.write_beside if is_json else output.write_out
     read = read_plan(plan)
     skipped = apply_output.tables(read, skip or ())
     kept = record_path(plan)
@@ -104,21 +117,44 @@ def apply_command(
         )
         applier = Applier(call)
         todo = applier.prepare(undo=undo)
-        apply_output.show_steps(read, applier, todo, undo=undo)
+        apply_output.show_steps(read, applier, todo, undo=undo, write=write)
         if dry_run:
-            output.write_out("Nothing was changed: --dry-run.\n")
+            write("Nothing was changed: --dry-run.\n")
+            if is_json:
+                output.write_out(as_text(applier.record))
             return
         if not todo:
             if record is not None:
                 save(applier.record, kept)
+            if is_json:
+                output.write_out(as_text(applier.record))
             if applier.changed:
                 raise typer.Exit(1)
             return
         who = f"database {printable(connection.info.dbname)} as {printable(connection.info.user)}"
         if not yes and not typer.confirm(f"Run this on {who}?", err=True):
-            output.write_out("Nothing was changed: the answer was no.\n")
+            write("Nothing was changed: the answer was no.\n")
             raise typer.Exit(1)
         outcome = apply_output.run(applier, todo, undo=undo)
-    apply_output.tell(read, outcome, kept, undo=undo)
+    apply_output.tell(read, outcome, kept, undo=undo, write=write)
+    if is_json:
+        output.write_out(as_text(applier.record))
     if outcome.stopped is not None or outcome.changed:
         raise typer.Exit(1)
+
+
+def _options(
+    lock_timeout: str, lock_retries: int, backoff: str, statement_timeout: str | None
+) -> ApplyOptions:
+    from pgheadroom.plan.execution import ApplyOptions
+
+    if not 0 <= lock_retries <= _RETRIES_MAX:
+        raise InputError(f"--lock-retries {lock_retries}: expected 0 to {_RETRIES_MAX}")
+    return ApplyOptions(
+        lock_timeout_s=parse_duration_s(lock_timeout),
+        retries=lock_retries,
+        backoff_s=parse_duration_s(backoff),
+        statement_timeout_s=(
+            None if statement_timeout is None else parse_duration_s(statement_timeout)
+        ),
+    )

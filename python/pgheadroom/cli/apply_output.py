@@ -10,7 +10,6 @@ import textwrap
 from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 
-from pgheadroom.cli import output
 from pgheadroom.errors import InputError
 from pgheadroom.plan.apply import Applier, ApplyOutcome
 from pgheadroom.plan.reading import digest
@@ -18,7 +17,8 @@ from pgheadroom.plan.statements import name_of
 from pgheadroom.plan.steps import as_made
 from pgheadroom.plan.text import disk_said, with_likeness
 from pgheadroom.plan.values import Plan, Step
-from pgheadroom.quoting import printable
+from pgheadroom.progress import Say
+from pgheadroom.quoting import printable, printable_lines
 from pgheadroom.units import show_bytes, show_duration
 
 _WIDTH_MIN = 20
@@ -60,7 +60,14 @@ def run(applier: Applier, todo: tuple[Step, ...], *, undo: bool) -> ApplyOutcome
         raise
 
 
-def show_steps(plan: Plan, applier: Applier, todo: tuple[Step, ...], *, undo: bool) -> None:
+def show_steps(
+    plan: Plan,
+    applier: Applier,
+    todo: tuple[Step, ...],
+    *,
+    undo: bool,
+    write: Say,
+) -> None:
     """Everything about the steps, made here of their checked fields and not read off the file."""
     target = plan.target
     lines = [
@@ -98,7 +105,7 @@ def show_steps(plan: Plan, applier: Applier, todo: tuple[Step, ...], *, undo: bo
     lines += _unfit(plan, applier.changed)
     if not todo:
         lines.append("Nothing is left to undo." if undo else "Nothing is left to do.")
-    output.write_out("\n".join(wrapped(lines, whole)) + "\n")
+    write("\n".join(wrapped(lines, whole)) + "\n")
     sys.stdout.flush()
 
 
@@ -134,7 +141,14 @@ def _unfit(plan: Plan, changed: Mapping[int, str]) -> list[str]:
     ]
 
 
-def tell(plan: Plan, outcome: ApplyOutcome, kept: Path, *, undo: bool) -> None:
+def tell(
+    plan: Plan,
+    outcome: ApplyOutcome,
+    kept: Path,
+    *,
+    undo: bool,
+    write: Say,
+) -> None:
     """What was done and what is left, and where the record lies."""
     done = "Undone" if undo else "Done"
 
@@ -155,7 +169,13 @@ def tell(plan: Plan, outcome: ApplyOutcome, kept: Path, *, undo: bool) -> None:
         lines.append(f"Not {done.lower()}: {named(outcome.left)}.")
         lines.append("The same command goes on from there.")
     lines.append(f"Record: {printable(str(kept))}")
-    output.write_out("\n".join(wrapped(lines)) + "\n")
+    write("\n".join(wrapped(lines)) + "\n")
+
+
+def write_beside(text: str) -> None:
+    """What a person reads, where standard output is a program's."""
+    sys.stderr.write(printable_lines(text))
+    sys.stderr.flush()
 
 
 def say(text: str) -> None:

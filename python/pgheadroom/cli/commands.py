@@ -15,6 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from pgheadroom.cli import leave
+from pgheadroom.cli.help_page import lay_out
 from pgheadroom.cli.plain_values import read_plainly
 
 
@@ -26,73 +27,87 @@ class Command:
     Attributes:
         module: Of `pgheadroom.cli`.
         function: Its function there; None: the module's own commands (`app`).
-        help: The beginning of its help, which a test compares with the function's.
+        summary: Its line in the program's help, which is never cut at 80 columns.
     """
 
     module: str
     function: str | None
-    help: str
+    summary: str
 
+
+PANELS: dict[str, dict[str, Command]] = {
+    "Start": {
+        "demo": Command(
+            module="demo",
+            function="demo_command",
+            summary="The whole loop on an embedded server under load, in minutes.",
+        ),
+    },
+    "Look, only reading": {
+        "observe": Command(
+            module="observe",
+            function="observe_command",
+            summary="Watch a live database; write a profile of it.",
+        ),
+        "advise": Command(
+            module="advise",
+            function="advise_command",
+            summary="Advise a fillfactor for each table, with its curve.",
+        ),
+        "check": Command(
+            module="check",
+            function="check_command",
+            summary="What a migration costs: HOT, WAL, rewrites, locks.",
+        ),
+    },
+    "Change": {
+        "apply": Command(
+            module="apply",
+            function="apply_command",
+            summary="Carry out a plan step by step, or undo it.",
+        ),
+        "verify": Command(
+            module="verify",
+            function="verify_command",
+            summary="Hold a plan's forecasts against what came of it.",
+        ),
+    },
+    "Ask": {
+        "predict": Command(
+            module="predict",
+            function="predict_command",
+            summary="HOT, pages and WAL of a profile over fillfactors.",
+        ),
+        "layout": Command(
+            module="layout",
+            function="layout_command",
+            summary="A row's bytes, and the room that each fillfactor leaves.",
+        ),
+        "prove": Command(
+            module="prove",
+            function="prove_command",
+            summary="A profile on a real server and in the twin, side by side.",
+        ),
+    },
+    "Log": {
+        "wal": Command(
+            module="wal",
+            function=None,
+            summary="Which table writes the WAL, why, and what would change it.",
+        ),
+    },
+    "Measure": {
+        "lab": Command(
+            module="lab",
+            function=None,
+            summary="Experiments on real servers: run, report, compare, merge.",
+        ),
+    },
+}
+"""The commands under headings, in the order of work."""
 
 COMMANDS: dict[str, Command] = {
-    "advise": Command(
-        module="advise",
-        function="advise_command",
-        help="Advise a fillfactor for each table, with the curve it is picked from; nothing is "
-        "changed.",
-    ),
-    "apply": Command(
-        module="apply",
-        function="apply_command",
-        help="Carry out a plan: check it, show it, ask, and write down each step beside it.",
-    ),
-    "check": Command(
-        module="check",
-        function="check_command",
-        help="Say which tables would lose HOT by a migration, what that costs, and who has to wait "
-        "for it.",
-    ),
-    "demo": Command(
-        module="demo",
-        function="demo_command",
-        help="See the whole loop on an embedded server under load: observe, advise, apply, verify.",
-    ),
-    "layout": Command(
-        module="layout",
-        function="layout_command",
-        help="Show a row's bytes column by column, and the room that each fillfactor leaves.",
-    ),
-    "observe": Command(
-        module="observe",
-        function="observe_command",
-        help="Watch a live database, only reading, and write a profile of its tables and workload.",
-    ),
-    "predict": Command(
-        module="predict",
-        function="predict_command",
-        help="Predict HOT updates, pages and WAL of a profile over fillfactors; no server takes "
-        "part.",
-    ),
-    "prove": Command(
-        module="prove",
-        function="prove_command",
-        help="Play a profile on a real server and in the twin, and show both and the error.",
-    ),
-    "verify": Command(
-        module="verify",
-        function="verify_command",
-        help="Observe again, only reading, and hold the plan's forecasts against it.",
-    ),
-    "wal": Command(
-        module="wal",
-        function=None,
-        help="The write-ahead log: which relation writes it, and why.",
-    ),
-    "lab": Command(
-        module="lab",
-        function=None,
-        help="Experiments on real PostgreSQL servers: run, report, compare, merge.",
-    ),
+    name: found for panel in PANELS.values() for name, found in panel.items()
 }
 
 
@@ -101,18 +116,27 @@ class Commands(TyperGroup):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
-        listed = {name: TyperCommand(name, help=found.help) for name, found in COMMANDS.items()}
-        self._listed = TyperGroup(name=self.name, commands=dict(listed))
-        self.commands.update(listed)
+        self.commands.update(
+            {name: TyperCommand(name, help=found.summary) for name, found in COMMANDS.items()}
+        )
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - as click calls it
+        """In the order of work."""
+        return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command itself, with all that it needs."""
         found = COMMANDS.get(cmd_name)
         return super().get_command(ctx, cmd_name) if found is None else _loaded(cmd_name, found)
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """A line each."""
-        self._listed.format_commands(ctx, formatter)
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as click calls it
+        """A line each, under headings."""
+        width = max(map(len, COMMANDS))
+        for title, panel in PANELS.items():
+            with formatter.section(title):
+                for name, found in panel.items():
+                    indent = " " * formatter.current_indent
+                    formatter.write(f"{indent}{name:{width}}  {found.summary}\n")
 
 
 def _loaded(name: str, found: Command) -> Any:
@@ -126,6 +150,7 @@ def _loaded(name: str, found: Command) -> Any:
         alone.command(name)(getattr(module, found.function))
         command = get_command(alone)
     command.name = name
+    lay_out(command, name)
     read_plainly(command)
     return command
 

@@ -30,7 +30,7 @@ RecordPageOption = Annotated[
 ]
 
 
-@app.command("list")
+@app.command("list", short_help="The experiments, and the servers at hand.")
 def list_experiments(
     name: Annotated[
         str | None, typer.Argument(help="Show this experiment's factors and options.")
@@ -42,7 +42,7 @@ def list_experiments(
     show_experiments(name)
 
 
-@app.command("run")
+@app.command("run", short_help="Run an experiment, or go on with one.")
 def run(
     name: Annotated[str, typer.Argument(help="The experiment; `lab list` shows them.")],
     settings: Annotated[
@@ -113,7 +113,7 @@ def run(
     sys.stderr.write(f"Record: {folder}\nReport: {(html or folder / 'report.html').absolute()}\n")
 
 
-@app.command("report")
+@app.command("report", short_help="Show records: answers, tables, a page, a site.")
 def report(
     records: Annotated[list[Path], typer.Argument(help="Record folders.")],
     form: FormatOption = Format.TEXT,
@@ -171,7 +171,7 @@ def report(
     sys.stderr.write(f"Report: {html.absolute()}\n")
 
 
-@app.command("compare")
+@app.command("compare", short_help="Two records of one experiment side by side.")
 def compare(
     first: Annotated[Path, typer.Argument(help="Record A: what the other is compared with.")],
     second: Annotated[Path, typer.Argument(help="Record B; ratios are B over A.")],
@@ -197,7 +197,7 @@ def compare(
     lab_output.put_results([result], form, to)
 
 
-@app.command("merge")
+@app.command("merge", short_help="One record out of several of the same request.")
 def merge_records(
     records: Annotated[list[Path], typer.Argument(help="Records of the same request.")],
     to: Annotated[Path, typer.Option("--output", "-o", help="The new record's folder.")],

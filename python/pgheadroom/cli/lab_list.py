@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from rich.console import Console
 
 from pgheadroom.cli.terminal import Terminal
@@ -16,36 +18,46 @@ from pgheadroom.servers import at_hand
 def show_experiments(name: str | None) -> None:
     """Show all experiments and the servers at hand, or one experiment with all that it takes."""
     console = Terminal(highlight=False)
-    for experiment in ALL if name is None else (get(name),):
-        _describe(console, experiment, whole=name is not None)
-    if name is None:
-        found = ", ".join(
-            f"{programs.version} ({programs.origin}: {programs.bin_dir})" for programs in at_hand()
-        )
-        console.print(f"Servers at hand: {found or 'none'}", markup=False, soft_wrap=True)
-
-
-def _describe(console: Console, experiment: Experiment, *, whole: bool) -> None:
-    console.print(f"{experiment.name}: {experiment.title}", style="bold", markup=False)
-    console.print(f"  Question: {experiment.question}", markup=False)
-    console.print(f"  Source: {experiment.source}", markup=False)
-    console.print(f"  Time: {experiment.time_needed}", markup=False)
-    measures = ", ".join(measure.name for measure in experiment.measures)
-    console.print(f"  Measures: {measures}", markup=False)
-    names = ", ".join(factor.name for factor in experiment.factors)
-    console.print(f"  Factors: {names or experiment.open_factors}", markup=False)
-    if whole:
+    if name is not None:
+        _describe(console, get(name))
+        return
+    width = max(len(experiment.name) for experiment in ALL)
+    for experiment in ALL:
+        console.print(f"{experiment.name:{width}}  {experiment.title}", markup=False)
+    console.print("`pgheadroom lab list NAME` shows what one asks, measures and takes.")
+    console.print("Servers at hand:" if (found := at_hand()) else "Servers at hand: none")
+    for programs in found:
         console.print(
-            f"  --scale: {experiment.scale_meaning}; default {experiment.scale_default}",
+            f"  {programs.version} ({programs.origin}: {programs.bin_dir})",
             markup=False,
+            soft_wrap=True,
         )
-        for title, factors in (("Factors", experiment.factors), ("Options", experiment.options)):
-            console.print(f"  {title} (--set NAME=VALUE{_many(title)}):", markup=False)
-            for factor in factors:
-                console.print(f"    {_factor_line(factor)}", markup=False)
-            if title == "Factors" and experiment.open_factors:
-                console.print(f"    {experiment.open_factors}", markup=False)
-    console.print()
+
+
+def _describe(console: Console, experiment: Experiment) -> None:
+    console.print(f"{experiment.name}: {experiment.title}", style="bold", markup=False)
+    measures = ", ".join(measure.name for measure in experiment.measures)
+    lines = [
+        (2, f"Question: {experiment.question}"),
+        (2, f"Source: {experiment.source}"),
+        (2, f"Time: {experiment.time_needed}"),
+        (2, f"Measures: {measures}"),
+        (2, f"--scale: {experiment.scale_meaning}; default {experiment.scale_default}"),
+    ]
+    for title, factors in (("Factors", experiment.factors), ("Options", experiment.options)):
+        lines.append((2, f"{title} (--set NAME=VALUE{_many(title)}):"))
+        lines += [(4, _factor_line(factor)) for factor in factors]
+        if title == "Factors" and experiment.open_factors:
+            lines.append((4, experiment.open_factors))
+    for indent, text in lines:
+        wrapped = textwrap.fill(
+            text,
+            console.width,
+            initial_indent=" " * indent,
+            subsequent_indent=" " * (indent + 2),
+            break_on_hyphens=False,
+        )
+        console.print(wrapped, markup=False, soft_wrap=True)
 
 
 def _many(title: str) -> str:

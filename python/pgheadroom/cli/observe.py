@@ -30,7 +30,7 @@ from pgheadroom.cli.idle import refuse
 from pgheadroom.cli.observe_wal import said_log
 from pgheadroom.errors import DiskFull, HeadroomError, InputError
 from pgheadroom.quoting import called, printable, printable_json
-from pgheadroom.units import parse_duration_s, show_duration
+from pgheadroom.units import parse_duration_s, percent, show_duration
 
 if TYPE_CHECKING:
     from pgheadroom.profile import Profile
@@ -363,8 +363,8 @@ def summarize(profile: Profile) -> None:
     for updates, found, facts in sorted(updated, key=lambda item: -item[0])[:_TABLES_SHOWN]:
         if updates:
             hot, lost_frac = facts.counters.n_tup_hot_upd, facts.updates.unattributed_frac
-            share = "unknown" if hot is None else f"{hot / updates:.1%}"
-            unknown = "" if lost_frac is None else f", {lost_frac:.1%} known to no source"
+            share = "unknown" if hot is None else percent(hot / updates, 1)
+            unknown = "" if lost_frac is None else f", {percent(lost_frac, 1)} known to no source"
             _say(
                 f"{found.name}: {updates / observed.interval_s:.1f} updates/s, HOT {share}, "
                 f"fillfactor {found.fillfactor}; columns by "

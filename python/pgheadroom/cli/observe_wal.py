@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from pgheadroom.units import show_bytes
+from pgheadroom.units import percent, show_bytes
 
 if TYPE_CHECKING:
     from pgheadroom.profile import Profile
@@ -30,9 +30,11 @@ def said_log(profile: Profile) -> Iterable[str]:
     ]
     for wal, name in sorted(written, key=lambda item: -item[0].bytes)[:_TABLES_SHOWN]:
         largest = sorted(wal.by_cause.items(), key=lambda item: -item[1].bytes)[:_CAUSES_SHOWN]
-        causes = ", ".join(f"{cause} {count.bytes / wal.bytes:.0%}" for cause, count in largest)
+        causes = ", ".join(
+            f"{cause} {percent(count.bytes / wal.bytes)}" for cause, count in largest
+        )
         share = wal.bytes / max(whole.bytes, 1)
-        yield f"WAL of {name}: {show_bytes(wal.bytes)}, {share:.0%} of it: {causes}"
+        yield f"WAL of {name}: {show_bytes(wal.bytes)}, {percent(share)} of it: {causes}"
     if whole.nameless_bytes:
         yield (
             f"! {show_bytes(whole.nameless_bytes)} of it are of relations that no name was found "

@@ -21,7 +21,8 @@ class Format(StrEnum):
 
 
 FormatOption = Annotated[
-    Format, typer.Option("--format", "-f", help="Form of the data on standard output.")
+    Format,
+    typer.Option("--format", "-f", help="Form of the data: text, json, csv or markdown."),
 ]
 OutputOption = Annotated[
     Path | None, typer.Option("--output", "-o", help="Write the data to this file instead.")

@@ -133,9 +133,9 @@ EvaluateOption = Annotated[
     bool,
     typer.Option(
         "--evaluate",
-        help="What the twin cannot evaluate of indexes' expressions and predicates, and the "
-        "profile does not state, a throw-away server does first (--server's, else the profile's "
-        "version).",
+        help="Have a throw-away server (--server's, else the profile's version) evaluate the "
+        "expressions and predicates of indexes that the twin cannot and the profile does not "
+        "state.",
     ),
 ]
 _PLAIN = (StorageName.LOCAL, EngineName.HEAP)

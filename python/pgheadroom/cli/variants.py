@@ -59,8 +59,8 @@ class StorageName(StrEnum):
 StorageOption = Annotated[
     StorageName,
     typer.Option(
-        help="Where pages are kept: local files, or a log that storage turns into pages (no "
-        "checkpoints, no full-page images), as Amazon Aurora does.",
+        help="Where pages are kept: local (files), or log-structured: storage that makes pages "
+        "out of the log (no checkpoints, no full-page images), as Amazon Aurora's.",
     ),
 ]
 

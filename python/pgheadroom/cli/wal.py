@@ -108,7 +108,7 @@ _HtmlOption = Annotated[
 ]
 
 
-@app.command("stats")
+@app.command("stats", short_help="Sum the WAL by table and cause.")
 def stats(
     paths: _PathsArgument = None,
     begin: _BeginOption = None,
@@ -166,7 +166,7 @@ SizesOption = Annotated[
 ]
 
 
-@app.command("what-if")
+@app.command("what-if", short_help="The log at other checkpoint distances and compressions.")
 def what_if(
     paths: Annotated[
         list[str], typer.Argument(help="Segments, folders of them or patterns; no pipe.")
@@ -313,7 +313,7 @@ def _print(result: WalStats, console: Console, *, every: bool) -> None:
         text.print_tables(wal_report.tables(result, every=every), console)
 
 
-@app.command("names")
+@app.command("names", short_help="Write down what relations are called.")
 def names_command(
     target: Annotated[str, typer.Argument(help="A connection; without one, as libpq's PG*.")] = "",
     to: Annotated[

@@ -159,5 +159,9 @@ def save(record: AppliedRecord, path: Path) -> None:
         DiskFull: No room; the old record is untouched.
         InputError: The file cannot be written.
     """
-    text = json.dumps(record.to_json(), indent=1, ensure_ascii=False)
-    write_atomically(path, printable_json(text) + "\n")
+    write_atomically(path, as_text(record))
+
+
+def as_text(record: AppliedRecord) -> str:
+    """The record as its file has it."""
+    return printable_json(json.dumps(record.to_json(), indent=1, ensure_ascii=False)) + "\n"
