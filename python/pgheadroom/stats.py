@@ -20,6 +20,7 @@ from typing import Annotated
 from pgheadroom.errors import InputError
 from pgheadroom.forms import Stored
 from pgheadroom.types import Interval
+from pgheadroom.units import percent
 
 PAIRS_MIN = 5
 """Interleaved pairs below which no verdict is given."""
@@ -290,7 +291,7 @@ def compare(
             )
         else:
             verdict = ComparisonVerdict.HIGHER if ratio.mid > 1 else ComparisonVerdict.LOWER
-            reason = f"the {level:.0%} interval lies {'above' if ratio.mid > 1 else 'below'} 1"
+            reason = f"the {percent(level)} interval lies {'above' if ratio.mid > 1 else 'below'} 1"
     return Comparison(ratio=ratio, pairs=pairs, verdict=verdict, reason=reason)
 
 
@@ -350,7 +351,7 @@ def compare_unpaired(
         verdict, reason = ComparisonVerdict.NOT_SHOWN, "the interval contains 1"
     else:
         verdict = ComparisonVerdict.HIGHER if ratio.mid > 1 else ComparisonVerdict.LOWER
-        reason = f"the {LEVEL:.0%} interval lies {'above' if ratio.mid > 1 else 'below'} 1"
+        reason = f"the {percent(LEVEL)} interval lies {'above' if ratio.mid > 1 else 'below'} 1"
     return Comparison(ratio=ratio, pairs=count, verdict=verdict, reason=reason)
 
 

@@ -86,12 +86,24 @@ def share_digits(shares: Iterable[float]) -> int:
 
 def show_shares(*shares: float) -> tuple[str, ...]:
     """
-    Fractions for people, with as many decimals each: `"99.94%"` beside `"100.00%"`.
+    Fractions for people, with as many decimals each: `"99.94 %"` beside `"100.00 %"`.
 
-    None where all are nothing or the whole: `"100%"` beside `"0%"`.
+    None where all are nothing or the whole: `"100 %"` beside `"0 %"`.
     """
     digits = 0 if all(share in (0, 1) for share in shares) else share_digits(shares)
-    return tuple(f"{show_percent(share, digits)}%" for share in shares)
+    return tuple(f"{show_percent(share, digits)} %" for share in shares)
+
+
+def percent(share: float, digits: int = 0, *, sign: bool = False) -> str:
+    """
+    A share as text: `39 %`, `+2.5 %`.
+
+    Args:
+        share: 1 is 100 %.
+        digits: Decimals.
+        sign: A plus too.
+    """
+    return f"{100 * share:{'+' if sign else ''}.{digits}f} %"
 
 
 def show_percent(share: float, digits: int) -> str:
@@ -106,7 +118,7 @@ def show_percent(share: float, digits: int) -> str:
 
 
 def show_share(share: float) -> str:
-    """A fraction for people: `"79.9%"`."""
+    """A fraction for people: `"79.9 %"`."""
     return show_shares(share)[0]
 
 

@@ -86,7 +86,7 @@ def test_an_index_that_ends_hot_is_a_finding(
     )
     assert per_update > 50
     assert more == pytest.approx(per_update * 200 * 86_400, rel=1e-6)
-    assert "75.0% of the updates assign flag" in table["text"]
+    assert "75.0 % of the updates assign flag" in table["text"]
     assert "if every value that is assigned changes" in table["text"]
 
 

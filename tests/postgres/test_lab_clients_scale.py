@@ -13,6 +13,7 @@ from pgheadroom.lab.experiments import get
 from pgheadroom.lab.place import memory_bytes
 from pgheadroom.lab.run import run
 from pgheadroom.servers import ServerPrograms
+from pgheadroom.units import percent
 
 pytestmark = pytest.mark.usefixtures("run_parent")
 
@@ -53,7 +54,7 @@ def test_the_second_knee_is_the_memory_that_the_system_caches_in(
     (cell,) = result["cells"]
     assert cell["memory_frac"] == pytest.approx((1640 + 276) * 8192 / memory_bytes())
     (said,) = [text for text in result["findings"] if "second knee" in text]
-    assert f"lies beyond the grid: data_scale 1 is {cell['memory_frac']:.1%} of it" in said
+    assert f"lies beyond the grid: data_scale 1 is {percent(cell['memory_frac'], 1)} of it" in said
     direct = _run(newest, tmp_path / "d", "data_scale=1", "clients=1", "window_s=1", "io=direct")
     assert direct["cells"][0]["memory_frac"] is None
     assert not [text for text in direct["findings"] if "second knee" in text]

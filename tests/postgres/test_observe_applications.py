@@ -62,7 +62,7 @@ def test_counters_say_how_often_an_assigned_column_changes(
     assert fracs == {"changes": 1.0, "top": pytest.approx(0.1, abs=0.01)}
     said = profile.table("changesets").observed
     assert said is not None
-    assert any("10.0% change each such column" in text for text in said.updates.assumed or ())
+    assert any("10.0 % change each such column" in text for text in said.updates.assumed or ())
     (cell,) = predict(profile, server=str(programs.version)).cells
     assert middle(cell.predicted.value("hot_frac")) == pytest.approx(0.9, abs=0.03)
 

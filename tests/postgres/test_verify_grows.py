@@ -134,7 +134,7 @@ def test_a_table_that_grows_is_judged_for_what_it_is_now(
     assert isinstance(hot.forecast, Interval)
     assert isinstance(grown.forecast, Interval)
     assert isinstance(grown.now, int)
-    assert "44% of the rows came since" in hot.note
+    assert "44 % of the rows came since" in hot.note
     assert "of the updates on pages that were there" in hot.note
     parts = tables["held"].by_page
     assert parts is not None

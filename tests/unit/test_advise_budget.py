@@ -31,6 +31,7 @@ from pgheadroom.advise.table import TableCase
 from pgheadroom.cli.app import run
 from pgheadroom.profile import Profile
 from pgheadroom.types import Interval, PgVersion
+from pgheadroom.units import percent
 
 VERSION = PgVersion.parse("18.4")
 
@@ -279,7 +280,7 @@ def test_a_held_horizon_is_told_without_a_play() -> None:
     profile = observed(updates=4000, hot=2000, newpage=2000, server={"horizon": still})
     (table,) = advise(profile, Options(budget_s=1e-9)).tables
     assert (table.verdict, table.decided_by) == ("ABSTAIN", "rule")
-    assert "stood still for 80%" in table.reason
+    assert "stood still for 80 %" in table.reason
     assert "observe again" in table.reason
     assert SERVER["horizon"]["stood_still"] == []
 
@@ -311,7 +312,7 @@ def test_where_an_index_ends_hot_a_lower_fillfactor_is_no_remedy_for_hot(hot_the
     if hot_then < 0.01:
         index, fillfactor = found.reason.index("t1_state by state"), found.reason.index("90 is for")
         assert index < fillfactor
-        assert f"pages and WAL, not for HOT, which stays at {hot_then:.1%}" in found.reason
+        assert f"pages and WAL, not for HOT, which stays at {percent(hot_then, 1)}" in found.reason
         assert "in the long run" not in found.reason
     else:
         assert found.reason == "cheaper"

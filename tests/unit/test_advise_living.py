@@ -107,10 +107,10 @@ def test_an_operation_without_rows_is_no_answer() -> None:
     profile = observed_queue()
     twins = Twins(wal_bytes_per_update=None, heap_bytes=None, done_frac=0.98)
     assert guard_of(profile, profile.tables[0], twins).reason is None
-    twins = replace(twins, without_row="update by age finds no row in 2.0% of its turns")
+    twins = replace(twins, without_row="update by age finds no row in 2.0 % of its turns")
     guard = guard_of(profile, profile.tables[0], twins)
     assert guard.reason is not None
-    assert guard.reason.endswith("in the twin update by age finds no row in 2.0% of its turns")
+    assert guard.reason.endswith("in the twin update by age finds no row in 2.0 % of its turns")
     assert not guard.is_wal_shown
 
 

@@ -437,7 +437,7 @@ def test_the_highest_of_equally_good_settings_is_advised() -> None:
 @given(st.floats(0.0, 1.0), st.floats(0.0, 1.0), st.floats(-0.004, 0.004))
 @example(0.99996, 0.9999, -0.001)
 def test_no_reason_has_a_figure_instead_of_itself(now: float, then: float, wal: float) -> None:
-    """A reason was "100.0% HOT in the long run instead of 100.0%, WAL per update -0%"."""
+    """A reason was "100.0 % HOT in the long run instead of 100.0 %, WAL per update -0 %"."""
     before = point_of(100, hot=now)
     after = replace(point_of(90, hot=then), wal_bytes_per_update=100.0 * (1 + wal))
     gain = Interval(low=0.002, mid=0.003, high=0.004, level=0.9)

@@ -73,7 +73,7 @@ def sampled(written: int, *, rows: int, inserts: int, updates: int, drawn: float
     st.integers(1000, 40_000),
     st.floats(0.02, 3.0),
     st.floats(0.0, 0.4),
-    st.sampled_from(["any", "last", "80%", "95%"]),
+    st.sampled_from(["any", "last", "80 %", "95 %"]),
     st.sampled_from([1.0, 0.3]),
     st.integers(0, 9),
 )
@@ -89,7 +89,7 @@ def test_the_pick_that_was_is_not_ruled_out(
         inserts = max(inserts, 1)
         chosen = draw.integers(rows - inserts, rows, updates)
     elif which != "any":
-        frac, weight = {"80%": (0.2, 0.8), "95%": (0.05, 0.95)}[which]
+        frac, weight = {"80 %": (0.2, 0.8), "95 %": (0.05, 0.95)}[which]
         hot = max(1, round(frac * rows))
         places = draw.permutation(rows)  # the hot ones lie anywhere, young and old
         is_hot = draw.random(updates) < weight

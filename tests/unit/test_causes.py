@@ -312,7 +312,7 @@ def test_brin_counts_before_16_only() -> None:
         (
             {"fillfactor": 70},
             {"horizon": {"holders": [], "stood_still": [{"start_frac": 0.2, "length_frac": 0.6}]}},
-            "stood still for 60% of the interval",
+            "stood still for 60 % of the interval",
         ),
         (
             {
@@ -336,7 +336,7 @@ def test_brin_counts_before_16_only() -> None:
                 ],
             },
             {},
-            "90% of the pages have none now",
+            "90 % of the pages have none now",
         ),
         ({"fillfactor": 70}, {}, "before pruning freed it"),
     ],

@@ -128,10 +128,10 @@ def test_evidence_is_what_the_verdict_rests_on(
 @pytest.mark.parametrize(
     ("shares", "shown"),
     [
-        ((0.9994, 1.0), ("99.94%", "100.00%")),
-        ((0.5, 0.999), ("50.00%", "99.90%")),
-        ((0.74, 0.0), ("74.0%", "0.0%")),
-        ((1, 0.0), ("100%", "0%")),
+        ((0.9994, 1.0), ("99.94 %", "100.00 %")),
+        ((0.5, 0.999), ("50.00 %", "99.90 %")),
+        ((0.74, 0.0), ("74.0 %", "0.0 %")),
+        ((1, 0.0), ("100 %", "0 %")),
     ],
 )
 def test_shares_that_stand_together_have_as_many_decimals(
@@ -340,7 +340,7 @@ def test_concurrently_is_refused_in_a_transaction() -> None:
 
 
 def test_what_is_assigned_by_updates_that_are_not_hot_is_said_to_lose_nothing() -> None:
-    """Nothing stood between "as before" and "50% of the updates assign it"."""
+    """Nothing stood between "as before" and "50 % of the updates assign it"."""
     state = made.index("by_state", ["state"])
     jobs = made.profile_of(
         made.counters(1000, 0, 0),

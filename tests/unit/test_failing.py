@@ -13,6 +13,7 @@ from pgheadroom.predict import failing, predict
 from pgheadroom.predict.values import Prediction
 from pgheadroom.profile import parse_profile, to_json
 from pgheadroom.types import Interval
+from pgheadroom.units import percent
 
 Json = dict[str, Any]
 
@@ -56,7 +57,7 @@ def test_what_fails_is_told() -> None:
     assert 0 < failed.low <= failed.mid <= failed.high < 2000
     said, *others = prediction.warnings
     assert all("depends on the machine" in other for other in others)
-    assert said.startswith(f"{failed.mid / 2000:.1%} of the transactions fail")
+    assert said.startswith(f"{percent(failed.mid / 2000, 1)} of the transactions fail")
     data = prediction.to_json()
     form = {key: value for key, value in data.items() if key not in ("schema_version", "kind")}
     assert read(Prediction, form).cells == prediction.cells

@@ -185,6 +185,18 @@ def test_the_command_line_has_one_way_out() -> None:
     assert found == []
 
 
+def test_percentages_have_one_spelling() -> None:
+    """`38 %`, by `units.percent`: Python's own format has no room in front of the sign."""
+    own = re.compile(r"\.(\d|\{\w+\})%\}|\}%")
+    found = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in sorted((ROOT / "python" / "pgheadroom").rglob("*.py"))
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if own.search(line)
+    ]
+    assert found == []
+
+
 NAMED_ONCE = {"Access", "Options", "Outcome", "Place", "Sample", "Table", "Verdict"}
 """Kinds that there were several of, each of which had to be told from the others."""
 

@@ -197,7 +197,7 @@ def test_an_index_on_what_every_update_assigns_never_gains() -> None:
         ),
     )
     assert table.evidence == "predicted"
-    assert "100% of the updates assign updated_at" in table.text
+    assert "100 % of the updates assign updated_at" in table.text
 
 
 @pytest.mark.parametrize(
@@ -242,17 +242,18 @@ def test_big_is_what_the_caller_says() -> None:
         (
             "CREATE INDEX x ON sessions (updated_at);",
             LOSES,
-            "100% of the updates assign updated_at",
+            "100 % of the updates assign updated_at",
         ),
         (
             "CREATE INDEX x ON sessions USING brin (updated_at);",
             LOSES,
-            "HOT 94.0% measured, 0.0% then as estimated from that",
+            "HOT 94.0 % measured, 0.0 % then as estimated from that",
         ),
         (
             "CREATE INDEX x ON sessions (seen) WHERE updated_at IS NOT NULL;",
             LOSES,
-            "100% of the updates assign updated_at. 100% of the updates can be HOT now and no more "
+            "100 % of the updates assign updated_at. 100 % of the updates can be HOT now and no "
+            "more "
             "then (x by updated_at (",
         ),
         ("DROP INDEX index_sessions_on_user_id;", SAME, "index_sessions_on_user_id goes"),

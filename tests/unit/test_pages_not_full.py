@@ -57,11 +57,11 @@ def test_a_full_page_is_known_and_kept() -> None:
         ({"pages": [{"pages_frac": 0.5, "rows": 40}]}, "pages_frac whose sum is 1"),
         (
             {"pages": [{"pages_frac": 1, "rows": 0}]},
-            r"found '0 rows on the mean page', expected pages with at least 0.1% of rows_per_page",
+            r"found '0 rows on the mean page', expected pages with at least 0.1 % of rows_per_page",
         ),
         (  # No block is of the second: a load would have no end.
             {"pages": [{"pages_frac": 1, "rows": 0}, {"pages_frac": 0.01, "rows": 65}]},
-            r"found '0 rows on the mean page', expected pages with at least 0.1% of rows_per_page",
+            r"found '0 rows on the mean page', expected pages with at least 0.1 % of rows_per_page",
         ),
         ({"pages": KINDS, "rows": 0}, "expected a table with rows"),
         ({"pages": [{"frac": 1, "rows": 4}]}, "frac"),

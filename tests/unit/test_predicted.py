@@ -215,7 +215,7 @@ def test_the_finding_says_the_largest_difference() -> None:
          "predicted_heap_pages": None},
     ]  # fmt: skip
     assert predicted.findings(cells, ("hot_frac", "heap_pages", "index_pages")) == [
-        "Predicted and measured differ by at most: hot_frac 2.00 points, heap_pages 5.00%. "
+        "Predicted and measured differ by at most: hot_frac 2.00 points, heap_pages 5.00 %. "
         "1 of 3 values are equal; 0 of 1 predicted intervals hold the measured value."
     ]
     assert predicted.findings(cells, ("index_pages",)) == []

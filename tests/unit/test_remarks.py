@@ -96,7 +96,7 @@ def test_a_horizon_held_by_nobody_that_may_be_seen_is_said() -> None:
         "stood_still": [{"start_frac": 0.1, "length_frac": 0.8}],
     }
     (remark,) = first_remarks(_with_server(made.profile_of(BUSY), horizon=horizon))
-    assert "stood still for 80%" in remark.text
+    assert "stood still for 80 %" in remark.text
     assert "pg_monitor" in remark.text
 
 
@@ -198,7 +198,7 @@ def test_an_index_is_weighed_against_its_reads() -> None:
     """Gain first, then reads; never the advice to drop it."""
     remark = index_remark(BLAMED, _reads(), NOW, THEN, major=18)
     assert remark is not None
-    assert "from 40.0% to 99.0%" in remark.text
+    assert "from 40.0 % to 99.0 %" in remark.text
     assert "from 300 to 100 bytes" in remark.text
     assert "read 3 times in the interval, 30 times in all, against 600" in remark.text
     assert "BRIN ends no HOT" in remark.text

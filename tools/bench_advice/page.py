@@ -18,6 +18,7 @@ from bench_advice.workloads import Workload
 from pgheadroom.files import write_atomically
 from pgheadroom.report import charts
 from pgheadroom.report.advice import figures as advice_figures
+from pgheadroom.units import percent
 
 TARGET_FRAC = 0.25
 """Of the best formula's median regret: what the advice's may be at most."""
@@ -107,7 +108,8 @@ def _state(record: Record, workloads: Sequence[Workload], scored: Sequence[Score
     keep = sum(1 for item in scored if item.keep_is_right)
     index = sum(1 for item in scored if item.workload.intent == "index")
     said.append(
-        f"Leaving the setting is right (at most {LOSS_FRAC:.0%} above the least cost) in {keep} "
+        f"Leaving the setting is right (at most {percent(LOSS_FRAC)} above the least cost) in "
+        f"{keep} "
         f"workloads; an index takes HOT away in {index}."
     )
     return [*said, ""]
@@ -129,7 +131,8 @@ def _summary(scored: Sequence[Scored]) -> list[str]:
         *lines,
         "",
         "Regret: cost at the rule's fillfactor over the least measured, minus 1. "
-        f"Harm: workloads where it costs more than {LOSS_FRAC:.0%} more than the setting in force.",
+        f"Harm: workloads where it costs more than {percent(LOSS_FRAC)} more than the setting in "
+        "force.",
         "",
     ]
 
@@ -145,14 +148,14 @@ def _verdicts(scored: Sequence[Scored]) -> list[str]:
         verdict: sum(1 for item in scored if item.verdict == verdict)
         for verdict in ("CHANGE", "KEEP", "ABSTAIN")
     }
-    share = "" if not theirs else f", {ours.median / theirs:.0%} of it"
+    share = "" if not theirs else f", {percent(ours.median / theirs)} of it"
     met = ours.median <= TARGET_FRAC * theirs
     abstained = counts["ABSTAIN"] / len(scored)
     failed = [item.workload.name for item in scored if item.verdict == FAILED]
     return [
         *([f"`advise` failed, which counts as KEEP: {', '.join(failed)}."] if failed else []),
         f"Advice: {counts['CHANGE']} CHANGE, {counts['KEEP']} KEEP, {counts['ABSTAIN']} ABSTAIN "
-        f"({abstained:.0%}; target: under 20 %, {_met(abstained < 0.2)}).",
+        f"({percent(abstained)}; target: under 20 %, {_met(abstained < 0.2)}).",
         f"Median regret {_percent(ours.median)}, the best formula's ({formula}) "
         f"{_percent(theirs)}{share}; target: at most a quarter, {_met(met)}.",
         f"Harm in {ours.harmed} workloads; target: none, {_met(ours.harmed == 0)}.",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pgheadroom.files import write_atomically
+from pgheadroom.units import percent
 from public_schemas.manifest import Application
 from public_schemas.record import FIGURES, Json, is_inside
 
@@ -267,7 +268,8 @@ def _said(found: Json) -> Iterator[str]:
         lines += [f"{name}, {index}: {why}" for index, why in table["differs"].items()]
         if table["unattributed_frac"]:
             lines.append(
-                f"{name}: {table['unattributed_frac']:.1%} of its updates known to no source"
+                f"{name}: {percent(table['unattributed_frac'], 1)} of its updates known to no "
+                "source"
             )
     lost = {
         why: number

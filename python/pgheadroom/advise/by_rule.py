@@ -18,7 +18,7 @@ from pgheadroom.advise.room import held_frac
 from pgheadroom.outcome import mid
 from pgheadroom.profile.observed_server import ObservedServer
 from pgheadroom.profile.tables import TableProfile
-from pgheadroom.units import show_share
+from pgheadroom.units import percent, show_share
 
 _BY_INDEX = 0.9  # of the updates that missed HOT: then it is an index, and hardly anything else
 _BY_INDEX_TOO = 0.5  # the same: then room alone must show that it helps
@@ -81,8 +81,8 @@ def by_rule(
     held = held_frac(server)
     if held >= _HELD_MIN:
         return abstain(
-            f"the cleanup horizon stood still for {held:.0%} of the interval, so versions that "
-            "nobody needs keep the room, and no fillfactor helps",
+            f"the cleanup horizon stood still for {percent(held)} of the interval, so versions "
+            "that nobody needs keep the room, and no fillfactor helps",
             settled_by="end what holds it, then observe again",
         )
     return None
@@ -128,7 +128,7 @@ def _why_index(missed: Missed, findings: Sequence[IndexFinding]) -> str:
     named = [f"{found.name} by {found.by}" for found in findings if found.by]
     named = named or [found.name for found in findings] or ["one of its indexes"]
     share = missed.cold_frac * missed.indexed_frac
-    changed = f"{share:.0%} of its updates change an indexed column ({'; '.join(named)})"
+    changed = f"{percent(share)} of its updates change an indexed column ({'; '.join(named)})"
     if missed.indexed_frac >= _BY_INDEX:
         return f"{changed}: no fillfactor makes these HOT, and room is not what the others lack"
     return f"{changed}, and no fillfactor makes these HOT"

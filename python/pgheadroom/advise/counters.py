@@ -12,7 +12,7 @@ from pgheadroom.advise.updates import updates_per_s
 from pgheadroom.profile.observed_server import ObservedServer
 from pgheadroom.profile.tables import TableProfile
 from pgheadroom.quoting import called
-from pgheadroom.units import PAGE_BYTES, show_duration
+from pgheadroom.units import PAGE_BYTES, percent, show_duration
 
 UPDATES_MIN = 100
 """Fewer updates in an interval say too little about a table."""
@@ -58,7 +58,7 @@ def without_curve(table: TableProfile, server: ObservedServer, policy: Policy) -
     if bound < _TRIVIAL_GB_DAYS:
         return keep(
             table,
-            f"{updates_per_s(table):.3g} updates a second, {hot / updates:.0%} of them HOT: "
+            f"{updates_per_s(table):.3g} updates a second, {percent(hot / updates)} of them HOT: "
             "nothing that a fillfactor does would matter",
         )
     denser = _filled_before(table)

@@ -25,7 +25,7 @@ from pgheadroom.profile.observed_server import ObservedServer
 from pgheadroom.profile.tables import TableProfile
 from pgheadroom.profile.unpriced import played_gins, said_unpriced, unpriced_of
 from pgheadroom.types import Interval
-from pgheadroom.units import PAGE_BYTES, show_bytes
+from pgheadroom.units import PAGE_BYTES, percent, show_bytes
 
 WAL_TOLERANCE = 0.3
 """WAL of an update may be off by this part of what was measured, beside both intervals."""
@@ -280,7 +280,7 @@ def guard_of(profile: Profile, table: TableProfile, twins: Twins) -> Guard:
     if twins.done_frac < DONE_FRAC_MIN:
         reason = (
             "its rows come and go within the run that an answer needs, and the twin cannot follow "
-            f"them: {1 - twins.done_frac:.0%} of its updates would find no row"
+            f"them: {percent(1 - twins.done_frac)} of its updates would find no row"
         )
         said.append(reason)
     elif twins.without_row is not None:

@@ -15,7 +15,7 @@ from pgheadroom.advise.table_advice import Remark
 from pgheadroom.profile.observed import TableWal, WalCount
 from pgheadroom.profile.tables import TableProfile
 from pgheadroom.types import Interval
-from pgheadroom.units import show_bytes
+from pgheadroom.units import percent, show_bytes
 
 UPDATES = ("hot_update", "cold_update", "newpage_update")
 _NOT_HOT = ("cold_update", "newpage_update")
@@ -87,9 +87,11 @@ def log_remark(table: TableProfile) -> Remark | None:
         return None
     largest = sorted(wal.by_cause.items(), key=lambda item: -item[1].bytes)
     causes = ", ".join(
-        f"{cause} {count.bytes / wal.bytes:.0%}" for cause, count in largest[:_CAUSES_SHOWN]
+        f"{cause} {percent(count.bytes / wal.bytes)}" for cause, count in largest[:_CAUSES_SHOWN]
     )
-    indexes = f", {wal.index_bytes / wal.bytes:.0%} of it its indexes'" if wal.index_bytes else ""
+    indexes = (
+        f", {percent(wal.index_bytes / wal.bytes)} of it its indexes'" if wal.index_bytes else ""
+    )
     return Remark(
         kind="wal",
         text=f"By the log the table wrote {show_bytes(wal.bytes)} of WAL in the interval"

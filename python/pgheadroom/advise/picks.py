@@ -18,6 +18,7 @@ from pgheadroom.advise.scenario import writes
 from pgheadroom.profile import Profile
 from pgheadroom.profile.tables import TableProfile
 from pgheadroom.profile.workload import Pick
+from pgheadroom.units import percent
 
 _HOT_SETS = ((0.2, 0.8), (0.05, 0.95))
 _WITHIN_FRAC = 0.2  # of the rows written: statements of several rows, the sample's own moment
@@ -59,7 +60,7 @@ def readings(profile: Profile, table: TableProfile) -> tuple[Reading, ...]:
         found.append(Reading(told="the last inserted", pick=Pick(distribution="newest")))
     found += [
         Reading(
-            told=f"{weight:.0%} of the updates on {frac:.0%} of the rows",
+            told=f"{percent(weight)} of the updates on {percent(frac)} of the rows",
             pick=Pick(distribution="hot_set", rows_frac=frac, weight=weight),
         )
         for frac, weight in _HOT_SETS

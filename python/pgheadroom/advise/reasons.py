@@ -12,7 +12,7 @@ from pgheadroom.advise.worth import growth_frac, is_by_images, wanted_frac
 from pgheadroom.outcome import Value, mid, middle
 from pgheadroom.profile.tables import TableProfile
 from pgheadroom.types import Interval
-from pgheadroom.units import show_bytes, show_share, show_shares
+from pgheadroom.units import percent, show_bytes, show_share, show_shares
 
 
 def why_not_repeated(table: TableProfile, calibration: Calibration) -> str:
@@ -20,10 +20,10 @@ def why_not_repeated(table: TableProfile, calibration: Calibration) -> str:
     observed, foreseen = calibration.observed_hot_frac, mid(calibration.predicted_hot_frac)
     assert observed is not None, "a table with updates"
     off = 100 * abs(foreseen - observed)
-    text = f"the twin does not repeat what was measured, {observed:.0%} HOT"
+    text = f"the twin does not repeat what was measured, {percent(observed)} HOT"
     if calibration.observed_newpage_frac is not None:
         moved = mid(calibration.predicted_newpage_frac)
-        text += f" and {calibration.observed_newpage_frac:.0%} on new pages"
+        text += f" and {percent(calibration.observed_newpage_frac)} on new pages"
         off = max(off, 100 * abs(moved - calibration.observed_newpage_frac))
     return f"{text} at fillfactor {table.fillfactor}: it is off by {off:.0f} points"
 
@@ -45,8 +45,8 @@ def why_not_lost(calibration: Calibration, now: Costed, then: Costed, gain: Inte
     assert calibration.observed_hot_frac is not None, "a table with updates"
     foreseen, measured = show_shares(mid(now.point.hot_frac), calibration.observed_hot_frac)
     return (
-        f"{then.point.fillfactor} would save {gain.mid:.1%} of the cost by HOT updates that "
-        f"{now.point.fillfactor} is foreseen to lose ({foreseen} "
+        f"{then.point.fillfactor} would save {percent(gain.mid, 1)} of the cost by HOT updates "
+        f"that {now.point.fillfactor} is foreseen to lose ({foreseen} "
         f"{'in the long run' if now.point.is_settled else 'so far, not settled'}), but so many are "
         f"not lost: {measured} measured"
     )
@@ -64,31 +64,34 @@ def why_keep(now: Costed, then: Costed, gain: Interval, policy: Policy) -> str:
         trade += f", {show_bytes(abs(size))} {'more' if size > 0 else 'less'}"
     wanted = wanted_frac(now, then, policy)
     if gain.mid < wanted:
-        best = f"the best other setting, {then.point.fillfactor}, would save {gain.mid:.1%} of the"
+        saved = percent(gain.mid, 1)
+        best = f"the best other setting, {then.point.fillfactor}, would save {saved} of the"
         if gain.mid < policy.min_gain_frac:
-            return f"{best} cost ({trade}): less than {policy.min_gain_frac:.0%}"
+            return f"{best} cost ({trade}): less than {percent(policy.min_gain_frac)}"
         if is_by_images(now, then, policy):
             return (
-                f"{best} cost by full-page images alone ({trade}): less than {wanted:.0%}, and "
-                "checkpoints that are farther apart save the same"
+                f"{best} cost by full-page images alone ({trade}): less than {percent(wanted)}, "
+                "and checkpoints that are farther apart save the same"
             )
         grows = growth_frac(now, then)
-        return f"{best} cost ({trade}): less than {wanted:.1%} for a heap {grows:.0%} larger"
+        least = percent(wanted, 1)
+        return f"{best} cost ({trade}): less than {least} for a heap {percent(grows)} larger"
     return (
-        f"{then.point.fillfactor} may save {gain.mid:.1%} of the cost, but that lies within the "
-        f"error ({shown_ends(gain)})"
+        f"{then.point.fillfactor} may save {percent(gain.mid, 1)} of the cost, but that lies "
+        f"within the error ({shown_ends(gain)})"
     )
 
 
 def shown_ends(gain: Interval) -> str:
     """From where to where a saving may lie."""
-    return f"{gain.low:.1%} to {gain.high:.1%}"
+    return f"{percent(gain.low, 1)} to {percent(gain.high, 1)}"
 
 
 def why_not_rewritten(now: Costed, then: Costed, gain: Interval) -> str:
     """Why a saving is not worth the rewrite."""
     return (
-        f"{then.point.fillfactor} would save {gain.mid:.1%} of the cost ({_instead(now, then)}), "
+        f"{then.point.fillfactor} would save {percent(gain.mid, 1)} of the cost "
+        f"({_instead(now, then)}), "
         "but what a rewrite writes is more than that of 30 days"
     )
 
@@ -96,7 +99,7 @@ def why_not_rewritten(now: Costed, then: Costed, gain: Interval) -> str:
 def why_change(now: Costed, then: Costed, gain: Interval) -> str:
     """What another setting gives, and what that saves."""
     said = ", ".join([_instead(now, then), *_sizes(now, then)])
-    return f"{said}: saves {gain.mid:.0%} of the cost"
+    return f"{said}: saves {percent(gain.mid)} of the cost"
 
 
 def why_pages(now: Costed, then: Costed, gain: Value) -> str:
@@ -105,9 +108,13 @@ def why_pages(now: Costed, then: Costed, gain: Value) -> str:
     stays = f"{setting} is for pages and WAL, not for HOT, which stays at {share}"
     moved, before = middle(then.point.newpage_frac), middle(now.point.newpage_frac)
     said = []
-    if moved is not None and before is not None and f"{moved:.0%}" != f"{before:.0%}":
-        said.append(f"{moved:.0%} of the updates go to another page instead of {before:.0%}")
-    return f"{stays}: {', '.join([*said, *_sizes(now, then)])}; saves {mid(gain):.0%} of the cost"
+    if moved is not None and before is not None and percent(moved) != percent(before):
+        said.append(
+            f"{percent(moved)} of the updates go to another page instead of {percent(before)}"
+        )
+    return (
+        f"{stays}: {', '.join([*said, *_sizes(now, then)])}; saves {percent(mid(gain))} of the cost"
+    )
 
 
 def _sizes(now: Costed, then: Costed) -> list[str]:
@@ -124,7 +131,7 @@ def _sizes(now: Costed, then: Costed) -> list[str]:
 
 
 def _instead(now: Costed, then: Costed) -> str:
-    """Both shares where they are two as shown; "100.0% instead of 100.0%" takes two readings."""
+    """Both shares where they are two as shown; "100.0 % instead of 100.0 %" takes two readings."""
     shares = mid(now.point.hot_frac), mid(then.point.hot_frac)
     before, _ = show_shares(*shares)
     if not now.point.is_settled:
@@ -136,6 +143,6 @@ def _instead(now: Costed, then: Costed) -> str:
 
 
 def _change(part: float, digits: int) -> str:
-    """By which part something grows; never -0%."""
-    shown = f"{part:+.{digits}%}"
+    """By which part something grows; never -0 %."""
+    shown = percent(part, digits, sign=True)
     return "as before" if float(shown.rstrip("%")) == 0 else shown

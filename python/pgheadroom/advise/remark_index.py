@@ -14,7 +14,7 @@ from pgheadroom.advise.table_advice import Gain, Remark
 from pgheadroom.outcome import middle
 from pgheadroom.profile import TableProfile
 from pgheadroom.profile.unpriced import unpriced_of
-from pgheadroom.units import show_bytes, show_shares
+from pgheadroom.units import percent, show_bytes, show_shares
 
 _GAIN_MIN = 0.01  # of the HOT share; less is nothing to act on; arbitrary
 
@@ -169,7 +169,7 @@ def rule_remark(finding: IndexFinding, blamed: Blamed, reads: Reads, *, major: i
         major: Of the server.
     """
     share = middle(finding.updates_frac) or 0.0
-    text = f"{_lead(blamed, finding)}, for {share:.0%} of the updates"
+    text = f"{_lead(blamed, finding)}, for {percent(share)} of the updates"
     if finding.enforces is not None:
         text += (
             f". It is there for more than reading ({finding.enforces}), so it stays: HOT comes "

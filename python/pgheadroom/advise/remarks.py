@@ -20,7 +20,7 @@ from pgheadroom.layout import profile_columns
 from pgheadroom.profile import Profile, TableProfile
 from pgheadroom.profile.observed_server import Holder, ObservedServer
 from pgheadroom.types import PgVersion
-from pgheadroom.units import PAGE_BYTES, show_bytes, show_duration
+from pgheadroom.units import PAGE_BYTES, percent, show_bytes, show_duration
 
 _HELD_FRAC_MIN = 0.1  # of the interval; held for less is the work's own; arbitrary
 _HOLDERS_MAX = 3
@@ -47,7 +47,7 @@ def first_remarks(profile: Profile) -> tuple[Remark, ...]:
         made.append(
             Remark(
                 kind="horizon",
-                text=f"The cleanup horizon stood still for {held_frac(observed):.0%} of the "
+                text=f"The cleanup horizon stood still for {percent(held_frac(observed))} of the "
                 "interval, and this role cannot see who held it: pg_monitor can. No fillfactor "
                 "helps while versions cannot be removed.",
                 evidence="measured",

@@ -17,7 +17,7 @@ from pgheadroom.profile import TableProfile
 from pgheadroom.profile.observed import ObservedTable
 from pgheadroom.profile.observed_server import ObservedServer
 from pgheadroom.types import ObservedSample
-from pgheadroom.units import PAGE_BYTES
+from pgheadroom.units import PAGE_BYTES, percent
 
 ReasonKind = Literal["never_reserved", "too_wide", "horizon", "statement", "filled", "drawn_down"]
 _TUPLE_BYTES_MAX = 8160  # MaxHeapTupleSize, src/include/access/htup_details.h
@@ -79,18 +79,18 @@ class PageRoom:
             )
         if self.reason == "horizon":
             return (
-                f"{versions}, but the cleanup horizon stood still for {self.held_frac:.0%} of the "
-                "interval: versions that nobody needs keep the room."
+                f"{versions}, but the cleanup horizon stood still for {percent(self.held_frac)} "
+                "of the interval: versions that nobody needs keep the room."
             )
         if self.reason == "statement":
             return (
                 f"{versions}, but one statement updates about {self.rows_at_once:.0f} rows of a "
                 "page, and pruning cannot free what its own transaction left."
             )
-        if self.reason == "filled":
+        if self.reason == "filled" and self.full_frac is not None:
             return (
-                f"{versions}, but {self.full_frac:.0%} of the pages have none now: written before "
-                "the setting, or used up since."
+                f"{versions}, but {percent(self.full_frac)} of the pages have none now: written "
+                "before the setting, or used up since."
             )
         return f"{versions}, and updates used it up before pruning freed it."
 
@@ -184,7 +184,7 @@ class RowGrowth:
         signs = []
         if self.appended_frac > 0:
             signs.append(
-                f"statements of {self.appended_frac:.0%} of the updates append to a column"
+                f"statements of {percent(self.appended_frac)} of the updates append to a column"
             )
         if self.grown_bytes:
             signs.append(

@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from pgheadroom.profile import Profile, ServerSettings, Snapshot
+from pgheadroom.units import percent
 
 _CHECKPOINT_COMPLETION = 0.9
 _CHECKPOINT_S_MIN, _CHECKPOINT_S_MAX = 30.0, 86_400.0
@@ -60,7 +61,7 @@ def snapshots_of(
     if held_s <= 0 or part <= 0:
         return (), ()
     held_s = max(held_s, part * duration_s / SNAPSHOTS_MAX)
-    said = f"the cleanup horizon is held for {held_s:.0f} s at a time, {part:.0%} of the time"
+    said = f"the cleanup horizon is held for {held_s:.0f} s at a time, {percent(part)} of the time"
     every = held_s / part / duration_s
     starts = [n * every for n in range(math.ceil(1 / every))]
     held = tuple(

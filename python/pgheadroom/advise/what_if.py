@@ -29,7 +29,7 @@ from pgheadroom.profile import Profile
 from pgheadroom.profile.tables import TableProfile
 from pgheadroom.profile.unpriced import is_played, left_out, said_left_out
 from pgheadroom.types import Assumed, PgVersion, Taken
-from pgheadroom.units import show_duration
+from pgheadroom.units import percent, show_duration
 
 _SEEDS = 3
 
@@ -199,9 +199,9 @@ def _outcome(
 def _said(unsettled: Mapping[int, LongRun]) -> Assumed:
     """At which fillfactors the run was ended before it had settled."""
     return {
-        f"not settled at fillfactor {fillfactor}": f"HOT still moved, {seen.low:.1%} to "
-        f"{seen.high:.1%} seen until {found.scenario.updates_per_row:.3g} updates a row: its long "
-        "run may lie beyond"
+        f"not settled at fillfactor {fillfactor}": f"HOT still moved, {percent(seen.low, 1)} to "
+        f"{percent(seen.high, 1)} seen until {found.scenario.updates_per_row:.3g} updates a row: "
+        "its long run may lie beyond"
         for fillfactor, found in unsettled.items()
         if (seen := found.seen) is not None
     }

@@ -14,6 +14,7 @@ from pathlib import Path
 from pgheadroom.lab.environment_form import Environment, values_of
 from pgheadroom.lab.record import TrialSample
 from pgheadroom.stats import median, steady_from
+from pgheadroom.units import percent
 
 BUSY_MEASURE = "host_busy_frac"
 """In every sample: what other work used of the processors just before the trial."""
@@ -69,7 +70,7 @@ def quiet_host(samples: Sequence[TrialSample]) -> list[str]:
         return []
     return [
         f"Other work used the processors before {len(busy)} of {len(shares)} trials (median "
-        f"{median(shares):.0%}): counters stand, times are noisier than on a quiet machine."
+        f"{percent(median(shares))}): counters stand, times are noisier than on a quiet machine."
     ]
 
 
@@ -134,7 +135,8 @@ def driver(used_s: float, window_s: float, threads: int) -> list[str]:
     if share <= DRIVER_FRAC_MAX:
         return []
     return [
-        f"The driver, pgbench, used more than {DRIVER_FRAC_MAX:.0%} of the processor time that its "
+        f"The driver, pgbench, used more than {percent(DRIVER_FRAC_MAX)} of the processor time "
+        "that its "
         f"{threads} threads can have in at least one window: it may be what limits the throughput."
     ]
 

@@ -24,6 +24,7 @@ from pgheadroom.profile.model import ProfileFile
 from pgheadroom.profile.reading import checked_profile
 from pgheadroom.stats import median
 from pgheadroom.types import Interval, PgVersion
+from pgheadroom.units import percent
 
 if TYPE_CHECKING:
     from pgheadroom.predict import Cell
@@ -253,4 +254,4 @@ def _apart(name: str, pairs: Sequence[tuple[float, float]]) -> str:
         return "0"
     if any(measured == 0 != predicted for measured, predicted in pairs):
         return f"{most:,.4g}"
-    return f"{max(abs(theirs / ours - 1) for ours, theirs in pairs if ours):.2%}"
+    return percent(max(abs(theirs / ours - 1) for ours, theirs in pairs if ours), 2)

@@ -23,6 +23,7 @@ from typing import Any
 
 from pgheadroom.observe.fills import RowState
 from pgheadroom.profile.observed import ObservedAges
+from pgheadroom.units import percent
 
 ROWS_MIN = 50
 """Rows written in the interval that a sample needs: fewer say nothing of ages; arbitrary."""
@@ -216,7 +217,8 @@ class _Order:
         loose = max(_LOOSE_FRAC * inside, _LOOSE_ROWS_FRAC * rates.rows)
         before = sum(back > age + loose + _slack(back) for age, back, _ in made)
         if before > _BEFORE_MAX * len(made):
-            return f"{before / len(made):.0%} of the rows were written before it has them inserted"
+            early = percent(before / len(made))
+            return f"{early} of the rows were written before it has them inserted"
         # What has come in the interval was written in it.
         inside *= 1 - _LOOSE_FRAC
         late = found.older_weight * sum(age < inside for age in older)
@@ -226,7 +228,7 @@ class _Order:
             return "it does not tell rows inserted in the interval from others"
         if late > _OLD_INSIDE_MAX * (late + young):
             share = late / (late + young)
-            return f"{share:.0%} of the rows that it has inserted in the interval are older"
+            return f"{percent(share)} of the rows that it has inserted in the interval are older"
         return cls(recent=made, older=older)
 
 

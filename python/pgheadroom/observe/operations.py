@@ -24,6 +24,7 @@ from pgheadroom.profile import observed
 from pgheadroom.profile.change import Change
 from pgheadroom.profile.observed import ObservedAges, ObservedPick, ObservedUpdates
 from pgheadroom.profile.workload import Operation, Pick
+from pgheadroom.units import percent
 
 _WEIGHT_MAX = 2**31 - 1
 _STATEMENT_ROWS_MAX = 10_000
@@ -285,8 +286,8 @@ def _sets(
         assumed.append(_changing(table, classes, shares))
     if made and by_counters is not None:
         assumed.append(
-            f"of the updates that assign a column which an index reads, {by_counters:.1%} change "
-            "each such column: so many were not HOT and stayed on their page"
+            f"of the updates that assign a column which an index reads, {percent(by_counters, 1)} "
+            "change each such column: so many were not HOT and stayed on their page"
         )
     if lost * updates >= 0.5 or not made:
         column, is_free = _unindexed(table)
@@ -298,8 +299,8 @@ def _sets(
         made.append(_Sets(sets=(change,), rows=rows))
         how = "which no index has" if is_free else "to its own value, for indexes have all columns"
         assumed.append(
-            f"{rows / updates:.1%} of the updates are known to no source and stand as updates of "
-            f"{column}, {how}"
+            f"{percent(rows / updates, 1)} of the updates are known to no source and stand as "
+            f"updates of {column}, {how}"
         )
     return made
 

@@ -14,7 +14,7 @@ from pgheadroom.plan.reading import digest
 from pgheadroom.plan.statements import name_of, one_line
 from pgheadroom.plan.values import Forecast, Plan, Step
 from pgheadroom.types import Interval
-from pgheadroom.units import share_digits, show_bytes, show_duration, show_percent
+from pgheadroom.units import percent, share_digits, show_bytes, show_duration, show_percent
 
 LOCK_TIMEOUT = "2s"
 """Longer than deadlock_timeout (1 s), after which an autovacuum gives way."""
@@ -224,9 +224,9 @@ def _shares(*values: Value) -> list[str]:
 
     def one(value: Value) -> str:
         if isinstance(value, Interval):
-            ends = f"{value.low:.{digits}%} to {value.high:.{digits}%}"
-            return f"{show_percent(value.mid, digits)}% ({ends})"
-        return "unknown" if value is None else f"{show_percent(value, digits)}%"
+            ends = f"{percent(value.low, digits)} to {percent(value.high, digits)}"
+            return f"{show_percent(value.mid, digits)} % ({ends})"
+        return "unknown" if value is None else f"{show_percent(value, digits)} %"
 
     return [one(value) for value in values]
 

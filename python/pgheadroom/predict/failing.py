@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pgheadroom import _core
 from pgheadroom.outcome import Value
 from pgheadroom.predict.spread import counted
+from pgheadroom.units import percent
 
 SAID_FROM_FRAC = 0.01
 """More than this share of the transactions is said before the figures."""
@@ -42,7 +43,8 @@ def sentences(shares: Sequence[float]) -> tuple[str, ...]:
     if worst <= SAID_FROM_FRAC:
         return ()
     return (
-        f"{worst:.1%} of the transactions fail because of others and are rolled back, as pgbench "
+        f"{percent(worst, 1)} of the transactions fail because of others and are rolled back, as "
+        "pgbench "
         "does that tries none again: what they changed is in the figures, what they would have "
         "changed is not.",
     )

@@ -15,6 +15,7 @@ from pgheadroom import _core
 from pgheadroom.outcome import Value, middle
 from pgheadroom.predict.spread import counted
 from pgheadroom.profile import Profile
+from pgheadroom.units import percent
 
 SAID_FROM_FRAC = 0.01
 """More than this share of an operation's turns without a row is said."""
@@ -68,7 +69,7 @@ def worst_of(profile: Profile, turns: Mapping[str, Turns]) -> str | None:
         return None
     operation = profile.workload.operations[int(found)]
     pick = "" if operation.pick is None else f" by {operation.pick.distribution}"
-    return f"{operation.kind}{pick} finds no row in {turns[found].frac:.1%} of its turns"
+    return f"{operation.kind}{pick} finds no row in {percent(turns[found].frac, 1)} of its turns"
 
 
 def sentences(profile: Profile, cells: Sequence[Mapping[str, Turns]]) -> tuple[str, ...]:

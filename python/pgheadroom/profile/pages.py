@@ -17,6 +17,7 @@ from pgheadroom.forms import fail
 from pgheadroom.profile.column_types import payload_bytes
 from pgheadroom.profile.spelling import Raw
 from pgheadroom.profile.tables import ColumnProfile, PageKind, TableProfile
+from pgheadroom.units import percent
 
 KINDS_MAX = 100
 FILLED_FRAC_MIN = 0.001
@@ -60,7 +61,9 @@ def completed_pages(table: TableProfile, raw: Raw, path: str) -> TableProfile:
         fail(f"{path}.pages", round(total, 6), "values of pages_frac whose sum is 1")
     mean = mean_rows(table.pages)
     if mean < FILLED_FRAC_MIN * per_page:
-        expected = f"pages with at least {FILLED_FRAC_MIN:.1%} of rows_per_page ({per_page})"
+        expected = (
+            f"pages with at least {percent(FILLED_FRAC_MIN, 1)} of rows_per_page ({per_page})"
+        )
         fail(f"{path}.pages", f"{mean:.3g} rows on the mean page", expected)
     return replace(table, rows_per_page=per_page)
 

@@ -9,6 +9,7 @@ from typing import Any
 from pgheadroom.layout.values import ColumnLayout, Layout, MeasuredRows, TableLayout
 from pgheadroom.report import csv_file
 from pgheadroom.report.table import Column, Table
+from pgheadroom.units import percent
 
 _BYTES = "bytes"
 
@@ -98,8 +99,8 @@ def _row_note(table: TableLayout) -> str:
     elif table.computed.with_nulls_frac:
         share = table.computed.with_nulls_frac
         note += (
-            f"{share:.1%} of the rows have NULLs, and a bitmap of them in the header, if each "
-            "column is NULL by itself. "
+            f"{percent(share, 1)} of the rows have NULLs, and a bitmap of them in the header, if "
+            "each column is NULL by itself. "
         )
     if table.added_columns:
         note += (

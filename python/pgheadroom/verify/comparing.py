@@ -18,7 +18,7 @@ from pgheadroom.advise.foreseen import Point
 from pgheadroom.outcome import Value, as_interval
 from pgheadroom.plan.measured import MeasuredInterval
 from pgheadroom.types import Interval
-from pgheadroom.units import PAGE_BYTES, show_bytes, show_shares
+from pgheadroom.units import PAGE_BYTES, percent, show_bytes, show_shares
 
 ForecastVerdict = Literal["held", "failed", "no effect", "undecided", "not comparable"]
 
@@ -93,7 +93,7 @@ def likenesses(before: MeasuredInterval, now: MeasuredInterval) -> tuple[Likenes
             "tuple_bytes",
             before.tuple_bytes,
             now.tuple_bytes,
-            f"{TUPLE_FRAC:.0%}",
+            percent(TUPLE_FRAC),
             abs(now.tuple_bytes / before.tuple_bytes - 1) <= TUPLE_FRAC,
         )
     if before.rows and now.rows:
@@ -101,7 +101,7 @@ def likenesses(before: MeasuredInterval, now: MeasuredInterval) -> tuple[Likenes
             "rows",
             before.rows,
             now.rows,
-            f"{ROWS_FRAC:.0%}",
+            percent(ROWS_FRAC),
             1 / (1 + ROWS_FRAC) <= now.rows / before.rows <= 1 + ROWS_FRAC,
         )
     if before.classes and now.classes and before.classes_source == now.classes_source:
@@ -257,11 +257,20 @@ def judge_wal(
         return "held", "within what was foreseen"
     foreseen, moved = forecast.mid / before - 1, now / before - 1
     if abs(foreseen) > WAL_TOLERANCE and abs(moved) > WAL_TOLERANCE and foreseen * moved < 0:
-        return "failed", f"{foreseen:+.0%} were foreseen, {moved:+.0%} were measured"
+        return (
+            "failed",
+            f"{percent(foreseen, sign=True)} were foreseen, {percent(moved, sign=True)} were "
+            "measured",
+        )
     if not images:
-        return "failed", f"{foreseen:+.0%} were foreseen, {moved:+.0%} were measured in the log"
+        return (
+            "failed",
+            f"{percent(foreseen, sign=True)} were foreseen, {percent(moved, sign=True)} were "
+            "measured in the log",
+        )
     return None, (
-        f"shown only: {foreseen:+.0%} were foreseen, {moved:+.0%} measured, which checkpoints may "
+        f"shown only: {percent(foreseen, sign=True)} were foreseen, {percent(moved, sign=True)} "
+        "measured, which checkpoints may "
         "have done"
     )
 
@@ -317,7 +326,7 @@ def judge_heap(
         return "held", f"{apart} {where} the forecast, {allowed} may be"
     if end <= 0:
         return "failed", "it shrank, or grew where nothing was to come"
-    return "failed", f"{now / end - 1:+.1%} from the nearer end of the forecast"
+    return "failed", f"{percent(now / end - 1, 1, sign=True)} from the nearer end of the forecast"
 
 
 def leaves_its_course(again: Interval, before: float, planned: Interval) -> bool:

@@ -14,7 +14,7 @@ from pgheadroom.outcome import Value, as_interval
 from pgheadroom.plan.measured import MeasuredInterval
 from pgheadroom.plan.values import Forecast
 from pgheadroom.types import Interval
-from pgheadroom.units import show_shares
+from pgheadroom.units import percent, show_shares
 from pgheadroom.verify.comparing import (
     LONG_RUN_TOLERANCE,
     ForecastVerdict,
@@ -253,7 +253,7 @@ def _heap(case: Case) -> tuple[MeasureOutcome, ...]:
         if verdict == "failed" and _was_off(case, planned):
             verdict, note = None, "shown only: the twin had another size when it was planned"
         elif abs(grown - 1) >= 0.01:
-            note += f"; forecast scaled by the rows ({grown - 1:+.1%})"
+            note += f"; forecast scaled by the rows ({percent(grown - 1, 1, sign=True)})"
     return (
         MeasureOutcome(
             name="heap_bytes",
@@ -294,7 +294,7 @@ def grows(before: MeasuredInterval) -> bool:
 def _populations(again: Again, since: Since | None) -> str:
     """Old pages and new ones by themselves, in words."""
     assert since is not None, "what was foreseen again was foreseen for something"
-    said = f"{again.new_rows_frac:.0%} of the rows came since"
+    said = f"{percent(again.new_rows_frac)} of the rows came since"
     parts = again.by_page
     if parts is None:
         return said
@@ -304,7 +304,8 @@ def _populations(again: Again, since: Since | None) -> str:
         return f"{said}; foreseen are updates on pages {pages} alone"
     hot_old, hot_new = show_shares(old, new)
     return (
-        f"{said}; foreseen: {parts.old_pages_frac:.0%} of the updates on pages that were there, "
+        f"{said}; foreseen: {percent(parts.old_pages_frac)} of the updates on pages that were "
+        "there, "
         f"{hot_old} of these HOT, and {hot_new} of those on pages filled at {since.fillfactor} "
         "since"
     )

@@ -28,7 +28,7 @@ from pgheadroom.lab.reading import Result
 from pgheadroom.lab.record import TrialSample
 from pgheadroom.lab.result import ComparedCells
 from pgheadroom.types import PgVersion
-from pgheadroom.units import PAGE_BYTES, show_bytes
+from pgheadroom.units import PAGE_BYTES, percent, show_bytes
 
 MEASURES = (
     Measure(name="tps", description="transactions per second", unit="1/s", better="higher"),
@@ -195,7 +195,8 @@ def _findings(
     said = []
     by_scale = {cell["data_scale"]: cell for cell in reversed(cells)}
     hits = ", ".join(
-        f"{cell['buffer_hit_frac']:.1%} where data are {cell['data_frac']:.2f} times shared_buffers"
+        f"{percent(cell['buffer_hit_frac'], 1)} where data are {cell['data_frac']:.2f} times "
+        "shared_buffers"
         for _, cell in sorted(by_scale.items())
         if cell["buffer_hit_frac"] is not None and cell["data_frac"] is not None
     )
@@ -207,7 +208,7 @@ def _findings(
         where = "inside" if largest["memory_frac"] > 1 else "beyond"
         said.append(
             f"The second knee, where data exceed this machine's memory, lies {where} the grid: "
-            f"data_scale {largest['data_scale']} is {largest['memory_frac']:.1%} of it."
+            f"data_scale {largest['data_scale']} is {percent(largest['memory_frac'], 1)} of it."
         )
     timed = [cell for cell in cells if cell["tps"] is not None]
     if timed:

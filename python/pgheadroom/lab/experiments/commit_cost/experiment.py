@@ -33,6 +33,7 @@ from pgheadroom.lab.result import ComparedCells, Reference
 from pgheadroom.lab.series import of_window
 from pgheadroom.servers.pgbench import read_logs
 from pgheadroom.types import PgVersion
+from pgheadroom.units import percent
 
 TABLE = "t"
 _WAL_WRITER_DELAY_MS = 200
@@ -347,7 +348,7 @@ def _findings(cells: Sequence[dict[str, Any]]) -> list[str]:
             said.append(
                 f"({label}) {cell['tps']:,.0f} commits a second, where the disk does "
                 f"{cell['predicted_tps']:,.0f} synced writes a second just before and after; in "
-                f"the median trial {cell['ceiling_frac']:.0%} of its own."
+                f"the median trial {percent(cell['ceiling_frac'])} of its own."
             )
         if cell["clients"] > 1 and cell["commits_per_sync"] and not _is_off(cell):
             said.append(f"({label}) {cell['commits_per_sync']:.2f} commits share a sync.")

@@ -19,6 +19,7 @@ from pgheadroom.lab.experiments.fillfactor import predicted as fillfactor_predic
 from pgheadroom.lab.record import TrialSample
 from pgheadroom.lab.result import ComparedCells, Reference
 from pgheadroom.types import PgVersion
+from pgheadroom.units import percent
 
 COMPARED = (
     "accounts_update_ms",
@@ -130,9 +131,10 @@ def _cause(counted: Sequence[dict[str, Any]], reference: int) -> list[str]:
     for cell in counted:
         if cell["fillfactor"] == reference and cell["newpage_frac"]:
             return [
-                f"At fillfactor {reference} {cell['newpage_frac']:.1%} of the accounts updates "
+                f"At fillfactor {reference} {percent(cell['newpage_frac'], 1)} of the accounts "
+                "updates "
                 "found no room on their page: each moved to another page and needed a new index "
-                f"entry; {cell['hot_frac']:.1%} were HOT."
+                f"entry; {percent(cell['hot_frac'], 1)} were HOT."
             ]
     return []
 
@@ -141,7 +143,9 @@ def _by_fillfactor(counted: Sequence[dict[str, Any]]) -> list[str]:
     """HOT share, size and WAL at each fillfactor, in one sentence."""
     if not counted:
         return []
-    shares = ", ".join(f"{cell['hot_frac']:.1%} at {cell['fillfactor']}" for cell in counted)
+    shares = ", ".join(
+        f"{percent(cell['hot_frac'], 1)} at {cell['fillfactor']}" for cell in counted
+    )
     pages = ", ".join(f"{cell['heap_pages_before']:,} at {cell['fillfactor']}" for cell in counted)
     wal = ", ".join(f"{cell['wal_bytes_per_tx']:,.0f} at {cell['fillfactor']}" for cell in counted)
     return [

@@ -37,6 +37,7 @@ from pgheadroom.outcome import shifted
 from pgheadroom.profile.model import ProfileFile, ServerSettings
 from pgheadroom.profile.workload import Run, Snapshot
 from pgheadroom.types import PgVersion
+from pgheadroom.units import percent
 
 _MEASURED = (
     Measure(name="hot_frac", description="share of HOT updates of the window", better="higher"),
@@ -275,8 +276,9 @@ def _findings(request: Request, cells: Sequence[dict[str, Any]]) -> list[str]:
             continue
         last, worst = before[-1], during[-1]
         text = (
-            f"(fillfactor {fillfactor}) HOT share {last['hot_frac']:.1%} before the snapshot and "
-            f"{worst['hot_frac']:.1%} in its window {len(during)}; WAL per update "
+            f"(fillfactor {fillfactor}) HOT share {percent(last['hot_frac'], 1)} before the "
+            "snapshot and "
+            f"{percent(worst['hot_frac'], 1)} in its window {len(during)}; WAL per update "
             f"{last['wal_bytes_per_update']:,.0f} and {worst['wal_bytes_per_update']:,.0f} bytes; "
             f"table {last['heap_pages']:,} and {worst['heap_pages']:,} pages, index "
             f"{last['index_pages']:,} and {worst['index_pages']:,}."
@@ -284,8 +286,8 @@ def _findings(request: Request, cells: Sequence[dict[str, Any]]) -> list[str]:
         if after:
             end = after[-1]
             text += (
-                f" {len(after)} windows after its end HOT is {end['hot_frac']:.1%} again and the "
-                f"table has {end['heap_pages']:,} pages: the room is not given back."
+                f" {len(after)} windows after its end HOT is {percent(end['hot_frac'], 1)} again "
+                f"and the table has {end['heap_pages']:,} pages: the room is not given back."
             )
         said.append(text)
     return said

@@ -35,7 +35,7 @@ from pgheadroom.lab.experiments.read_writes import presentation
 from pgheadroom.lab.place import Place, Running, Shape
 from pgheadroom.lab.reading import Result
 from pgheadroom.lab.result import ComparedCells, Reference
-from pgheadroom.units import PAGE_BYTES
+from pgheadroom.units import PAGE_BYTES, percent
 
 if TYPE_CHECKING:
     import psycopg
@@ -392,8 +392,10 @@ def _findings(cells: Sequence[dict[str, Any]]) -> list[str]:
         groups.setdefault((*outcome, cell["wal_frac_of_heap"]), []).append(settings)
     said = []
     for (method, dirtied, images, size, share), settings_of in groups.items():
+        kind = "image" if images == 1 else "images"
         wrote = (
-            f"writes {size:,} bytes of WAL with {images:,} images, {share:.0%} of the table's size"
+            f"writes {size:,} bytes of WAL with {images:,} {kind}, {percent(share)} of the "
+            "table's size"
             if size
             else "writes no WAL"
         )

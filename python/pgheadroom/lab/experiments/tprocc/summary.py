@@ -17,6 +17,7 @@ from pgheadroom.lab.experiments.tprocc.schedules import SOURCES, UPDATED
 from pgheadroom.lab.record import TrialSample
 from pgheadroom.lab.result import ComparedCells, Reference
 from pgheadroom.types import PgVersion
+from pgheadroom.units import percent
 
 COMPARED = (
     "nopm",
@@ -103,9 +104,9 @@ def _sizes(request: Request, cells: Sequence[dict[str, Any]]) -> list[Reference]
             [
                 str(level),
                 None if stated is None else f"{stated} GB",
-                None if stated is None else f"{stated / 48 - 1:+.0%}",
+                None if stated is None else percent(stated / 48 - 1, sign=True),
                 f"{cell['data_bytes'] / 1024**2:,.0f} MB",
-                f"{cell['data_bytes'] / base['data_bytes'] - 1:+.1%}",
+                percent(cell["data_bytes"] / base["data_bytes"] - 1, 1, sign=True),
                 _against(cell["predicted_data_bytes"], base["predicted_data_bytes"]),
                 None if cell["load_s"] is None else f"{cell['load_s']:.0f} s",
             ]
@@ -136,7 +137,7 @@ def _sizes(request: Request, cells: Sequence[dict[str, Any]]) -> list[Reference]
 
 
 def _against(value: float | None, base: float | None) -> str | None:
-    return None if value is None or not base else f"{value / base - 1:+.1%}"
+    return None if value is None or not base else percent(value / base - 1, 1, sign=True)
 
 
 def _predictions(request: Request, version: PgVersion, cell: TrialCell) -> dict[str, float | None]:
@@ -173,8 +174,8 @@ def _predicted(
                     [
                         *(str(asked[name]) for name in ("fillfactor", "users")),
                         table,
-                        f"{mid:.1%}",
-                        f"{min(measured):.1%} to {max(measured):.1%}",
+                        percent(mid, 1),
+                        f"{percent(min(measured), 1)} to {percent(max(measured), 1)}",
                         f"{(mid - sum(measured) / len(measured)) * 100:+.1f} points",
                     ]
                 )
@@ -246,7 +247,7 @@ def _counters_said(request: Request, cells: Sequence[dict[str, Any]]) -> list[st
     )
     said = [
         f"HOT share of all updates {when}: "
-        + ", ".join(f"{cell['hot_frac']:.1%} at {cell['fillfactor']}" for cell in counted)
+        + ", ".join(f"{percent(cell['hot_frac'], 1)} at {cell['fillfactor']}" for cell in counted)
         + "."
     ]
     if counted[0]["wal_nonfpi_bytes_per_tx"] is not None:
@@ -254,7 +255,7 @@ def _counters_said(request: Request, cells: Sequence[dict[str, Any]]) -> list[st
         said.append(f"WAL bytes per transaction without full-page images: {', '.join(wal)}.")
     for table in UPDATED:
         shares = [
-            f"{cell[f'{table}_hot_frac']:.1%} at {cell['fillfactor']}"
+            f"{percent(cell[f'{table}_hot_frac'], 1)} at {cell['fillfactor']}"
             for cell in counted
             if cell[f"{table}_hot_frac"] is not None
         ]

@@ -19,6 +19,7 @@ from pgheadroom.lab.record import TrialSample
 from pgheadroom.lab.result import Reference
 from pgheadroom.stats import PAIRS_MIN, fit_line, mean_interval, paired_ratio
 from pgheadroom.types import Interval, PgVersion
+from pgheadroom.units import percent
 
 DOCUMENT_SCALE = 100
 COLUMNS = [
@@ -166,7 +167,8 @@ def _document_findings(
             else:
                 share = (cell[name] - document) / document
                 different.append(
-                    f"{label} {name} {cell[name]:,.0f}, the document {document:,} ({share:+.3%})"
+                    f"{label} {name} {cell[name]:,.0f}, the document {document:,} "
+                    f"({percent(share, 3, sign=True)})"
                 )
     if not equal and not different:
         return []
@@ -202,9 +204,9 @@ def _fillfactor_findings(cells: Sequence[dict[str, Any]]) -> list[str]:
         findings.append(
             f"filler {low['filler_length']}, update_bid {low['update_bid']}{settings}: "
             f"{high['wal_bytes_per_update']:.1f} bytes of WAL per update at fillfactor "
-            f"{high['fillfactor']} ({high['hot_frac']:.0%} HOT), "
+            f"{high['fillfactor']} ({percent(high['hot_frac'])} HOT), "
             f"{low['wal_bytes_per_update']:.1f} at {low['fillfactor']} "
-            f"({low['hot_frac']:.0%} HOT); {high['pages_dirtied']:,} and "
+            f"({percent(low['hot_frac'])} HOT); {high['pages_dirtied']:,} and "
             f"{low['pages_dirtied']:,} pages modified."
         )
     return findings
