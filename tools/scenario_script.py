@@ -138,6 +138,8 @@ class Script:
             sql += {"skip": " SKIP LOCKED", "nowait": " NOWAIT", None: ""}[step.get("locked")]
         if step.get("cursor"):
             sql = f"DECLARE c CURSOR FOR {sql}"
+        if operation.find != "index":
+            sql += f" /* {operation.find} */"  # one text would be one prepared plan
         for key in step["keys"]:
             is_prepared = step.get("prepared", True) and not step.get("cursor")
             outcomes.append(_run(session.connection, sql, key, key + rows - 1, is_prepared))

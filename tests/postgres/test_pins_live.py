@@ -16,6 +16,7 @@ WHERE relfilenode = pg_relation_filenode('t') AND relforknumber = 0 AND pinning_
 SCANS = {
     "index": {"enable_seqscan": "off", "enable_bitmapscan": "off"},
     "sequential": {"enable_indexscan": "off", "enable_bitmapscan": "off"},
+    "bitmap": {"enable_seqscan": "off", "enable_indexscan": "off"},
 }
 STATEMENTS = {
     "SELECT * FROM t WHERE id = %s": True,
@@ -31,8 +32,9 @@ STATEMENTS = {
 @pytest.mark.each
 @pytest.mark.minors
 @pytest.mark.contrib
-def test_a_portal_keeps_its_page_from_19_on(programs: ServerPrograms) -> None:
-    """The last page of an index scan, until the session's next statement; nothing before 19."""
+def test_a_portal_keeps_the_page_of_its_scan(programs: ServerPrograms) -> None:
+    """Until the session's next statement: of an index scan from 19 on, of a bitmap's up to 17."""
+    keeping = {"index": range(19, 99), "bitmap": range(18), "sequential": ()}
     with Host(programs) as host:
         cluster = host.cluster("main")
         # Whoever writes a page has it pinned for a moment.
@@ -52,7 +54,7 @@ def test_a_portal_keeps_its_page_from_19_on(programs: ServerPrograms) -> None:
                 for name, value in settings.items():
                     connection.execute(f"SET {name} = {value}".encode())
                 for statement, has_portal in STATEMENTS.items():
-                    keeps = programs.version.major >= 19 and has_portal and scan == "index"
+                    keeps = has_portal and programs.version.major in keeping[scan]
                     with connection.transaction(force_rollback=True):
                         connection.execute(statement.encode(), (5,))
                         assert _pins(monitor) == int(keeps), (scan, statement)

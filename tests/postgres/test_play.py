@@ -361,6 +361,9 @@ def test_what_cannot_be_measured_is_refused(programs: ServerPrograms) -> None:
     with pytest.raises(MeasurementInvalid, match='expected Index Scan using "other"') as caught:
         play(parse_profile(data), server=str(programs.bin_dir))
     assert caught.value.exit_code == 4
+    data["operation"] = [update | {"find": "bitmap"}]
+    with pytest.raises(MeasurementInvalid, match=r'expected Bitmap Heap Scan and .* "other"'):
+        play(parse_profile(data), server=str(programs.bin_dir))
     data = _profile([update], {"operations": 10}, server={"version": "17.99"})
     with pytest.raises(ServerNotFound, match="`server` FOLDER"):
         play(parse_profile(data))

@@ -90,6 +90,15 @@ PROFILES: dict[str, Json] = {
     "every kind": _profile(EVERY_KIND),
     "rows vary": _profile(ORDERS, fillfactor=90),
     "scan": _profile([_update(["n"]) | {"find": "seqscan"}], run={"operations": 100}),
+    "bitmap": _profile(
+        [
+            _update(["n"]) | {"find": "bitmap", "rows_per_statement": 7},
+            {"table": "t", "kind": "select", "find": "bitmap", "rows_per_statement": 30},
+            {"table": "t", "kind": "delete", "find": "bitmap", "pick": {"distribution": "oldest"}},
+            {"table": "t", "kind": "insert"},
+        ],
+        indexes=[{"name": "o", "columns": ["owner"]}],
+    ),
     "pgbench": {
         "schema_version": 1,
         "server": {"shared_buffers": "64MB"},

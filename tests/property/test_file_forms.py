@@ -48,6 +48,7 @@ SERVERS = st.fixed_dictionaries(
         "settings": st.just({"work_mem": "4MB", "vacuum_cost_delay": 2, "wal_recycle": True}),
     },
 )
+FINDS = st.sampled_from(["index", "seqscan", "bitmap"])
 PICKS = st.one_of(
     st.fixed_dictionaries({"distribution": st.sampled_from(["sequential", "newest", "uniform"])}),
     st.fixed_dictionaries(
@@ -99,7 +100,7 @@ def profiles(draw: st.DrawFn) -> Json:
             **{"rows_per_statement": draw(ROWS), "transaction": draw(NAMES)},
         },
         {"table": name, "kind": "insert", "abort_frac": draw(FRACS)},
-        {"table": name, "kind": "select", "find": draw(st.sampled_from(["index", "seqscan"]))},
+        {"table": name, "kind": "select", "find": draw(FINDS)},
     ]
     table = {
         **{"name": name, "rows": draw(st.integers(40, 9000)), "indexes": indexes},

@@ -37,7 +37,7 @@ _UPDATES = st.fixed_dictionaries(
         "pick": _PICKS,
         "weight": st.integers(1, 5),
         "abort_frac": st.sampled_from([0, 0.1]),
-        "find": st.sampled_from(["index", "index", "seqscan"]),
+        "find": st.sampled_from(["index", "index", "seqscan", "bitmap"]),
     }
 )
 _OTHERS = st.sampled_from(

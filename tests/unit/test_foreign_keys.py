@@ -148,6 +148,10 @@ def _seqscan(data: Json) -> None:
     data["operation"][2]["find"] = "seqscan"
 
 
+def _bitmap(data: Json) -> None:
+    data["operation"][2]["find"] = "bitmap"
+
+
 def _empty_parent(data: Json) -> None:
     data["table"][1]["rows"] = 0
 
@@ -181,6 +185,7 @@ def _rolled_back(data: Json) -> None:
         (_pick_of_random, "table[0].columns[2].values.pick"),
         (_delete, "operation[0].kind"),
         (_seqscan, "operation[2].find"),
+        (_bitmap, "operation[2].find"),
         (_empty_parent, "table[0].columns[1]"),
         (_empty_parent_first, "operation[0].table"),
         (_rolled_back, "operation[1].abort_frac"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from pgheadroom.play.ended import Ended
 from pgheadroom.play.events import place_events, read_events
 from pgheadroom.play.load import create_index
 from pgheadroom.play.measured import measured
-from pgheadroom.play.scripts import scripts, variables
+from pgheadroom.play.scripts import scripts, session_find, variables
 from pgheadroom.play.waldump import check_stats, ended_at, read_waldump, window_arguments
 from pgheadroom.profile import parse_profile, read_profile
 
@@ -200,6 +201,38 @@ def test_the_scripts_of_every_field() -> None:
         'CREATE INDEX "jobs_owner" ON "jobs" USING btree ("owner") INCLUDE ("state") '
         "WITH (fillfactor = 90, deduplicate_items = on) WHERE (state = 0)"
     )
+
+
+def test_bitmaps_are_switched_on_alone() -> None:
+    """Where all statements have them for the session, else around each."""
+    data: dict[str, Any] = {
+        "schema_version": 1,
+        "table": [
+            {
+                "name": "t",
+                "rows": 100,
+                "columns": [{"name": "id", "type": "int8"}],
+                "indexes": [{"name": "t_pkey", "columns": ["id"], "unique": True}],
+            }
+        ],
+        "operation": [{"table": "t", "kind": "select", "find": "bitmap"}],
+        "run": {"operations": 10},
+    }
+    profile = parse_profile(data)
+    assert session_find(profile) == "bitmap"
+    assert "SET " not in scripts(profile)[0].text
+    data["operation"].append({"table": "t", "kind": "lock"})
+    profile = parse_profile(data)
+    assert session_find(profile) == "index"
+    assert scripts(profile)[0].text.splitlines()[1:] == [
+        "SET enable_seqscan = off;",
+        "SET enable_bitmapscan = on;",
+        "SET enable_indexscan = off;",
+        'SELECT * FROM "t" WHERE "id" = :k0;',
+        "SET enable_seqscan = off;",
+        "SET enable_bitmapscan = off;",
+        "SET enable_indexscan = on;",
+    ]
 
 
 def test_hot_set_and_turns() -> None:

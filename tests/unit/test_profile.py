@@ -186,7 +186,7 @@ REFUSED: list[tuple[list[str | int], Json, str]] = [
     (["operation", 0, "pick"], {"distribution": "oldest", "within": 0}, "pick.within: found 0"),
     (["operation", 0, "pick"], {"distribution": "newest", "among": "live"}, "does not belong"),
     (["operation", 0, "pick"], {"distribution": "age", "min": 1, "max": 2, "within": 3}, "belong"),
-    (["operation", 0, "find"], "hash", "index, seqscan"),
+    (["operation", 0, "find"], "hash", "index, seqscan, bitmap"),
     (["run", "clients"], 3, "a multiple of run.clients"),
     (["run", "operations"], ..., "neither"),
     (["run", "duration_s"], 5, "both"),

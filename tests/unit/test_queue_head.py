@@ -88,6 +88,7 @@ def test_a_queue_is_emptied() -> None:
     [
         ({"kind": "select"}, "operation[0].pick.distribution"),
         ({"find": "seqscan"}, "operation[0].find"),
+        ({"find": "bitmap"}, "operation[0].find"),
         ({"rows_per_statement": {"min": 1, "max": 3}}, "operation[0].rows_per_statement"),
         ({"pick": HEAD | {"using": "other"}}, "operation[0].pick.using"),
         ({"pick": HEAD | {"using": "ranges"}}, "operation[0].pick.using"),

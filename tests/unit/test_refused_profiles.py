@@ -37,6 +37,37 @@ def test_no_server_plays_it(name: str, message: str, exit_code: int) -> None:
     assert refused.value.exit_code == exit_code
 
 
+def test_a_bitmap_that_work_mem_does_not_hold_is_refused() -> None:
+    """64 kB hold 1,024 pages (`tbm_calculate_entries`); of one more the server forgets rows."""
+    table: dict[str, Any] = {
+        "name": "t",
+        "rows": 6144,
+        "fillfactor": 10,
+        "columns": [{"name": "id", "type": "int4"}, {"name": "f", "type": "bpchar(84)"}],
+        "indexes": [{"name": "t_pkey", "columns": ["id"], "unique": True}],
+    }
+    read: dict[str, Any] = {
+        "table": "t",
+        "kind": "select",
+        "find": "bitmap",
+        "pick": {"distribution": "sequential"},
+    }
+    data: dict[str, Any] = {
+        "schema_version": 1,
+        "server": {"settings": {"work_mem": "64kB"}},
+        "table": [table],
+        "operation": [read | {"rows_per_statement": 6144}],
+        "run": {"operations": 1},
+    }
+    cell = predict(parse_profile(data), server="18.4").cells[0]
+    assert cell.predicted.heap_pages == 1024
+    table["rows"] = read["rows_per_statement"] = 6145
+    data["operation"] = [read]
+    with pytest.raises(HeadroomError, match="a bitmap of 1025 pages does not fit") as refused:
+        predict(parse_profile(data), server="18.4")
+    assert refused.value.exit_code == 5
+
+
 def test_a_precision_that_is_not_played_is_said() -> None:
     """timestamp(3) is played to the microsecond, which may make a difference to HOT."""
     profile = read_profile(FOLDER / "timestamp-precision.toml")

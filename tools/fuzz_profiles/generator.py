@@ -372,9 +372,11 @@ def _find(draw: Draw, one: Section, table: Section, life: tuple[bool, int | None
         if draw.rarely(4) and most > 1:
             ranges = draw.rarely(2)
             one["rows_per_statement"] = {"min": 1, "max": most} if ranges else most
-    may_scan = one["kind"] != "upsert" and rows <= 1200 and "foreign_keys" not in table
-    if may_scan and draw.rarely(8):
+    may_scan = one["kind"] != "upsert" and "foreign_keys" not in table
+    if may_scan and rows <= 1200 and draw.rarely(8):
         one["find"] = "seqscan"
+    elif may_scan and draw.rarely(6):
+        one["find"] = "bitmap"
 
 
 def _with_head(draw: Draw, table: Section, made: list[Section], *, is_alone: bool) -> list[Section]:

@@ -314,6 +314,13 @@ pub struct Behaviour {
     /// Source: `xs_blk` beside `xs_cbuf` in `IndexFetchHeapData`, src/include/access/heapam.h
     /// (19rc1); seen on 19rc1 by pg_buffercache, and not on 18.6.
     pub index_scans_keep_pin: bool,
+    /// Whether a bitmap scan reads by a read stream, which has the page pinned that comes next and
+    /// at its end none. Without one it has none ahead, and keeps the last one at its end, until its
+    /// portal is dropped.
+    ///
+    /// Source: `BitmapHeapScanNextBlock` (`REL_18_STABLE`) beside `heapam_scan_bitmap_next_block`
+    /// (`REL_15_STABLE`), src/backend/access/heap/heapam_handler.c; seen on 15.18 to 19rc1.
+    pub bitmap_scans_stream: bool,
     /// `default_toast_compression` where no setting says otherwise: pglz up to 18, from 19 on lz4,
     /// where the server was built with it.
     ///
@@ -428,6 +435,7 @@ impl Behaviour {
             insert_sets_prune_xid: major >= 19,
             visibility_in_cleaning_records: major >= 19,
             index_scans_keep_pin: major >= 19,
+            bitmap_scans_stream: major >= 18,
             toast_compression: if major >= 19 {
                 Method::Lz4
             } else {

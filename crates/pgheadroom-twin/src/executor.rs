@@ -4,12 +4,13 @@
 //! index scan:  leaf -> for each TID: prune its page, walk the HOT chain -> row found: change it
 //!              -> entries after it are visited too -> dead ones are marked, if the leaf is as read
 //! seq scan:    page by page: prune, collect visible rows, change them one by one
+//! bitmap scan: all leaves -> page by page: prune, walk the chains of its TIDs, change the rows
 //! change:      [LOCK] heap -> every index in order of OID: uniqueness check, then the entry
 //! ```
 //!
 //! That order decides which pages are pruned and which index entries die, so it decides sizes and
-//! WAL. The plan (which scan) is given by the caller. Left out: bitmap and index-only scans,
-//! synchronised scans, parallel plans, triggers but those of foreign keys.
+//! WAL. The plan (which scan) is given by the caller. Left out: index-only scans, synchronised
+//! scans, parallel plans, triggers but those of foreign keys.
 
 use pgheadroom_layout::wal_record::heap_confirm;
 use pgheadroom_layout::{Behaviour, BlockNumber, HeapFillfactor, LayoutError};
@@ -27,6 +28,7 @@ use crate::wal::{RecordType, Wal, WalSettings};
 use crate::watch::PageLife;
 
 mod analyze;
+mod bitmap_scan;
 mod brin;
 mod build;
 mod change;
@@ -238,7 +240,7 @@ impl Database {
         Ok(())
     }
 
-    /// From now on VACUUM has this memory.
+    /// From now on commands have this memory.
     pub const fn set_memory_settings(&mut self, settings: MemorySettings) {
         self.memory_settings = settings;
     }

@@ -119,8 +119,8 @@ struct Backend {
     global_vis: Cell<GlobalVis>,
     /// The page of the last row that the running statement found, or that an open portal keeps.
     slot: Option<(ForkId, BlockNumber)>,
-    /// The page of the last entry that an index scan of the running statement fetched, where a
-    /// portal that stays open keeps it pinned.
+    /// The page of the last entry that an index scan of the running statement fetched, or the last
+    /// one of its bitmap, where a portal that stays open keeps it pinned.
     fetched: Option<(ForkId, BlockNumber)>,
     /// The snapshot of its cursor, while it is not the one that statements see by, with its xmin.
     cursor: Option<(SnapshotData, Option<Xid>)>,

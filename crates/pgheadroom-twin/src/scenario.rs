@@ -404,6 +404,7 @@ impl Script<'_> {
         let by = match by {
             Access::Index(index) => CursorScan::Index(index),
             Access::SeqScan(column) => CursorScan::Seq(column),
+            Access::Bitmap(_) => return Err(missing("cursors over bitmap scans")),
         };
         db.open_cursor(table, by, low, high);
         db.close_statement(false);

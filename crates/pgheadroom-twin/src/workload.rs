@@ -201,6 +201,8 @@ pub enum Access {
     Index(usize),
     /// By reading the whole table; the key is the column at this position.
     SeqScan(usize),
+    /// By a bitmap of the entries of the index at this position, whose first column is the key.
+    Bitmap(usize),
 }
 
 /// How a transaction ends.

@@ -81,22 +81,24 @@ def _check(
     sql = re.sub(r":[kmdg]\d+(_\d+)?\b", lambda _: f"${next(counter)}", statement.sql)
     count = next(counter) - 1
     scans = _scans(connection, sql, count)
-    wanted = (
-        "Seq Scan"
-        if operation.find == "seqscan"
-        else f"Index Scan using {quoting.identifier(index.name)}"
-    )
+    by_index = f"Index Scan using {quoting.identifier(index.name)}"
+    expected = {
+        "index": [by_index],
+        "seqscan": ["Seq Scan"],
+        "bitmap": ["Bitmap Heap Scan", f"Bitmap {by_index}"],
+    }[operation.find]
+    wanted = " and ".join(expected)
     pick = operation.pick
     if pick is not None and pick.using is not None:
         walk = f"Index Scan using {quoting.identifier(pick.using)}"
-        if sorted(scans) != sorted([wanted, walk]):
+        if sorted(scans) != sorted([*expected, walk]):
             raise MeasurementInvalid(
                 f"operation[{n}] ({operation.kind} on {operation.table}) would find the head by "
                 f"{' and '.join(scans) or 'no scan'}, expected {walk} without a sort, and then "
                 f"{wanted}: change using and where, or the indexes"
             )
         return f"{wanted}, {walk}"
-    if scans != [wanted]:
+    if scans != expected:
         raise MeasurementInvalid(
             f"operation[{n}] ({operation.kind} on {operation.table}) would find its rows by "
             f"{' and '.join(scans) or 'no scan'}, expected {wanted}: change find, or the indexes "

@@ -47,6 +47,7 @@ from pgheadroom.profile import Change, Operation, Pick, Profile, RowRange, Table
 FIND_SETTINGS = {
     "index": {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_indexscan": "on"},
     "seqscan": {"enable_seqscan": "on", "enable_bitmapscan": "off", "enable_indexscan": "off"},
+    "bitmap": {"enable_seqscan": "off", "enable_bitmapscan": "on", "enable_indexscan": "off"},
 }
 """What makes the planner find rows as an operation wants."""
 
@@ -111,10 +112,10 @@ def variables(profile: Profile) -> dict[str, int]:
 
 def session_find(profile: Profile) -> str:
     """How most operations find rows; the others switch before and after their statement."""
-    finds = [item.find for item in profile.workload.operations if item.pick is not None]
+    finds = {item.find for item in profile.workload.operations if item.pick is not None}
     if any(table.foreign_keys for table in profile.tables):
         return "index"  # so that their checks, planned with the first insert, find rows by it
-    return "seqscan" if finds and set(finds) == {"seqscan"} else "index"
+    return finds.pop() if len(finds) == 1 else "index"
 
 
 def statements(profile: Profile) -> tuple[Statement, ...]:

@@ -143,10 +143,10 @@ def check_foreign_keys(profile: Profile) -> None:
                     change.column,
                     "no column that refers to uuids, of which none is the next",
                 )
-        if operation.kind == "update" and operation.find == "seqscan" and table.foreign_keys:
+        if operation.kind == "update" and operation.find != "index" and table.foreign_keys:
             fail(
                 f"operation[{n}].find",
-                "seqscan",
+                operation.find,
                 f"index, for {name} has foreign keys, whose checks are planned by these settings",
             )
         if operation.kind in ("insert", "upsert"):

@@ -127,7 +127,7 @@ class Operation:
         Expected(SETS_EXPECTED),
     ] = field(default=(), metadata=in_file(unless_empty=True))
     pick: Pick | None = None
-    find: Literal["index", "seqscan"] = field(
+    find: Literal["index", "seqscan", "bitmap"] = field(
         default="index", metadata=in_file(only=lambda it: it.kind not in ("insert", "upsert"))
     )
     transaction: Text | None = None

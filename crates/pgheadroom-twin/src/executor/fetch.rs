@@ -45,8 +45,8 @@ pub(super) struct HeapParts<'a> {
     pub forks: Forks,
     /// Bytes of the record of a pruned HOT update, as [`simple_prune_bytes`] has them.
     pub prune_bytes: [u32; 2],
-    /// Pages that the running statement has pinned: by a trigger's slot, and by a queue's head.
-    pub pinned: [Option<BlockNumber>; 2],
+    /// Pages that the running statement has pinned besides that of its row.
+    pub pinned: [Option<BlockNumber>; 3],
 }
 
 /// A reader of a table.

@@ -31,6 +31,24 @@ impl Table {
         Ok(codes)
     }
 
+    /// What the index has for the numbers of the first and the last key of a statement.
+    pub(super) fn codes_between(
+        &mut self,
+        index: usize,
+        (low, high): (i64, i64),
+    ) -> Result<[Vec<i64>; 2], StatementError> {
+        if !self.has_key_numbers(index) {
+            return Ok([vec![low], vec![high]]);
+        }
+        let last = self.codes_of(high)?;
+        let first = if low == high {
+            last.clone()
+        } else {
+            self.codes_of(low)?
+        };
+        Ok([first, last])
+    }
+
     /// The code of a row's key in the index of this position among the B-trees.
     pub(super) fn key_code(&mut self, index: usize, row: u32) -> Result<i64, StatementError> {
         let entry = self.entry_of(index, row)?.expect("an index of all rows");
@@ -73,16 +91,10 @@ impl Database {
         (low, high): (i64, i64),
         action: &Action<'_>,
     ) -> Result<u64, StatementError> {
-        let of = &mut self.tables[table.0];
-        if !of.has_key_numbers(index) {
+        if !self.tables[table.0].has_key_numbers(index) {
             return self.by_index(table, index, &[low], &[high], action);
         }
-        let last = of.codes_of(high)?;
-        let first = if low == high {
-            last.clone()
-        } else {
-            of.codes_of(low)?
-        };
+        let [first, last] = self.tables[table.0].codes_between(index, (low, high))?;
         self.by_index(table, index, &first, &last, action)
     }
 

@@ -48,6 +48,22 @@ pub(super) struct SeqScan {
     pub limit: u64,
 }
 
+/// A scan of a bitmap, as far as it has come.
+#[derive(Debug)]
+pub(super) struct BitmapScan {
+    pub table: TableId,
+    pub index: usize,
+    pub statement: u32,
+    pub found_rows: u64,
+    /// The bitmap, ascending.
+    pub tids: Vec<Tid>,
+    /// How much of it lies on pages that were looked at.
+    pub done: usize,
+    /// What it sees on the page, and how much of that is done; none before it looks.
+    pub visible: Option<(Vec<Tid>, usize)>,
+    pub keys: [Vec<i64>; 2],
+}
+
 impl IndexScan {
     /// A scan for this key, whose only entry leads to this version, which waits with it.
     pub fn stopped_at(
@@ -95,6 +111,14 @@ impl SeqScan {
     }
 }
 
+impl BitmapScan {
+    /// The version whose row it waits for.
+    pub fn found(&self) -> Option<(TableId, Tid)> {
+        let (visible, done) = self.visible.as_ref()?;
+        visible.get(*done).map(|&tid| (self.table, tid))
+    }
+}
+
 /// Where the query stopped: a leaf of an index, with the entries found dead on it.
 pub(super) type Stopped = Option<(usize, ScannedPage, Vec<(OffsetNumber, Tid)>)>;
 
@@ -114,6 +138,7 @@ pub(super) enum Parked {
     Upsert(TableId, u32),
     Index(Box<IndexScan>),
     Seq(Box<SeqScan>),
+    Bitmap(Box<BitmapScan>),
     /// A queue's, whose rows are changed.
     Head(TableId, EndOfHead),
     /// One whose triggers fire.
@@ -126,6 +151,7 @@ impl Parked {
         match self {
             Self::Index(scan) => scan.found(),
             Self::Seq(scan) => scan.found(),
+            Self::Bitmap(scan) => scan.found(),
             _ => None,
         }
     }

@@ -73,7 +73,7 @@ impl Database {
         }
         let mut pins = Vec::new();
         for table in &self.tables {
-            if table.session.trigger_slot.is_some() || table.session.head_pin.is_some() {
+            if table.session.pinned() != [None; 3] {
                 pins.extend(table.pins());
             }
         }
@@ -178,8 +178,8 @@ impl Table {
 
     /// Pages that the active session's statement has pinned besides its scan's.
     fn pins(&self) -> impl Iterator<Item = (ForkId, BlockNumber)> + use<> {
-        let pinned = [self.session.trigger_slot, self.session.head_pin];
         let main = self.forks.main;
-        pinned.into_iter().flatten().map(move |block| (main, block))
+        let pinned = self.session.pinned().into_iter().flatten();
+        pinned.map(move |block| (main, block))
     }
 }

@@ -33,10 +33,20 @@ pub(super) struct SessionTable {
     pub trigger_slot: Option<BlockNumber>,
     /// The page of the row that the running statement's query of a queue's head has found.
     pub head_pin: Option<BlockNumber>,
+    /// The page that the running statement's scan comes to next, which its read stream has pinned.
+    pub pin_ahead: Option<BlockNumber>,
     /// The version that a statement waits to lock.
     pub awaited: Option<Tid>,
     /// What a statement that waits still has to add to indexes.
     pub entries: Option<Entries>,
+}
+
+impl SessionTable {
+    /// Pages that the running statement has pinned: by a trigger's slot, by a queue's head, and by
+    /// its scan's read stream.
+    pub fn pinned(&self) -> [Option<BlockNumber>; 3] {
+        [self.trigger_slot, self.head_pin, self.pin_ahead]
+    }
 }
 
 /// How much a session had to undo when a part began.

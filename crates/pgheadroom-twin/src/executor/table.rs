@@ -291,7 +291,7 @@ impl Table {
             changed_by: &self.values.changed_by,
             forks: self.forks,
             prune_bytes: self.scratch.prune_bytes,
-            pinned: [self.session.trigger_slot, self.session.head_pin],
+            pinned: self.session.pinned(),
         }
     }
 

@@ -220,6 +220,7 @@ impl Database {
         let done = match waiting.statement {
             Parked::Index(scan) => self.resume_index_scan(scan, action),
             Parked::Seq(scan) => self.advance_seq_scan(*scan, wanted, action),
+            Parked::Bitmap(scan) => self.advance_bitmap_scan(scan, action),
             Parked::Head(table, end) => self.end_head(table, end),
             other => panic!("a scan waits, not {other:?}"),
         };
@@ -245,6 +246,7 @@ impl Table {
         session.trigger_slot = None;
         session.awaited = None;
         session.head_pin = None;
+        session.pin_ahead = None;
         if let Some(toast) = &mut self.toast {
             toast.table.give_up();
         }

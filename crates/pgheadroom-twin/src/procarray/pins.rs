@@ -23,6 +23,12 @@ impl ProcArray {
         }
     }
 
+    /// A bitmap scan of the running statement has come to its end, and keeps its last page.
+    #[inline]
+    pub(crate) const fn note_end_of_bitmap(&mut self, fork: ForkId, block: BlockNumber) {
+        self.mine.fetched = Some((fork, block));
+    }
+
     /// Whether another backend has the page pinned, so that nobody can prune it.
     ///
     /// Source: `ConditionalLockBufferForCleanup`, src/backend/storage/buffer/bufmgr.c

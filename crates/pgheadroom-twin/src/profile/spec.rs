@@ -455,6 +455,8 @@ pub enum Find {
     Index,
     /// By reading the whole table.
     Seqscan,
+    /// By a bitmap of the entries of the key's index.
+    Bitmap,
 }
 
 /// A script that pgbench has built in.

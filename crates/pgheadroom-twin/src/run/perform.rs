@@ -77,7 +77,7 @@ pub fn resume(db: &mut Database, operation: &Operation) -> Result<u64, Statement
             ..
         } => {
             let ends = match by {
-                Access::Index(_) => None,
+                Access::Index(_) | Access::Bitmap(_) => None,
                 Access::SeqScan(key) => Some((*key, ends_of(db, *table, *key, (*low, *high))?)),
             };
             counted(db, cmd_type, |db, action| {
@@ -174,6 +174,7 @@ fn find(
 ) -> Result<u64, StatementError> {
     counted(db, cmd_type, |db, action| match by {
         Access::Index(index) => db.by_key(table, index, (low, high), action),
+        Access::Bitmap(index) => db.by_bitmap(table, index, (low, high), action),
         Access::SeqScan(key) => {
             let (first, last) = ends_of(db, table, key, (low, high))?;
             let wanted = |row: Row<'_>| is_within(row, key, (&first, &last));

@@ -120,10 +120,11 @@ impl ProfileOperation {
         let key_index = table.key_index();
         let (by, key_index) = match (finds, key_index, table.key_column()) {
             (false, ..) => (Access::SeqScan(0), 0),
-            (true, Some(index), Some(_)) if spec.find != Some(Find::Seqscan) => {
-                (Access::Index(index), index)
-            }
-            (true, Some(index), Some(column)) => (Access::SeqScan(column), index),
+            (true, Some(index), Some(column)) => match spec.find {
+                Some(Find::Index) | None => (Access::Index(index), index),
+                Some(Find::Seqscan) => (Access::SeqScan(column), index),
+                Some(Find::Bitmap) => (Access::Bitmap(index), index),
+            },
             (true, ..) => return Err(missing("a key")),
         };
         let width = spec.rows_per_statement;

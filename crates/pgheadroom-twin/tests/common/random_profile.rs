@@ -196,7 +196,7 @@ fn operation(draw: &mut Choices) -> Value {
         "abort_frac": draw.odd(&[json!(0.0), json!(0.2), json!(1.0)], &absurd()),
         "sets": if sets { json!({draw.of(&COLUMNS): change}) } else { json!({}) },
         "pick": if kind == "insert" && draw.below(8) != 7 { Value::Null } else { pick },
-        "find": draw.of(&["index", "index", "seqscan"]),
+        "find": draw.of(&["index", "index", "seqscan", "bitmap"]),
         "transaction": draw.of(&[Value::Null, Value::Null, json!("x")])})
 }
 

@@ -46,7 +46,7 @@ _SETTINGS = ("full_page_writes", "wal_compression", "wal_level", "wal_log_hints"
 """Settings of a cell that a profile has a field for, and that change what is counted."""
 
 _WITHOUT_EFFECT = ("shared_buffers", "work_mem", "maintenance_work_mem", "synchronous_commit")
-"""Settings of a cell that change no counter; memory does where a GIN is."""
+"""Settings of a cell that change no counter; memory does where a GIN or a bitmap is."""
 
 
 def fill(
@@ -143,13 +143,18 @@ def _with_fillfactors(profile: Profile, cell: TrialCell) -> Profile:
     return replace(profile, workload=replace(profile.workload, builtin=changed))
 
 
+def _has_bitmaps(profile: Profile) -> bool:
+    """Whether statements find their rows by bitmaps, which work_mem limits."""
+    return any(operation.find == "bitmap" for operation in profile.workload.operations)
+
+
 def _settings(cell: TrialCell, profile: Profile) -> dict[str, Any]:
     """Fields of a profile's server that the settings of a cell are."""
     memory: dict[str, str] = {}
     found: dict[str, Any] = {}
     for name, level in cell.items():
         setting = name.partition(".")[2] if name.startswith("setting.") else ""
-        if setting == "work_mem" and has_gin(profile):
+        if setting == "work_mem" and (has_gin(profile) or _has_bitmaps(profile)):
             memory[setting] = str(level)
             continue
         if setting == "maintenance_work_mem" and has_gin(profile):
