@@ -314,6 +314,11 @@ pub struct Behaviour {
     /// Source: `xs_blk` beside `xs_cbuf` in `IndexFetchHeapData`, src/include/access/heapam.h
     /// (19rc1); seen on 19rc1 by pg_buffercache, and not on 18.6.
     pub index_scans_keep_pin: bool,
+    /// Whether a sequential scan reads by a read stream, which has the page pinned that comes next.
+    ///
+    /// Source: `heap_scan_stream_read_next_serial`, src/backend/access/heap/heapam.c
+    /// (`REL_17_STABLE`); seen on 17.10 to 19rc1, and not on 16.14.
+    pub seq_scans_stream: bool,
     /// Whether a bitmap scan reads by a read stream, which has the page pinned that comes next and
     /// at its end none. Without one it has none ahead, and keeps the last one at its end, until its
     /// portal is dropped.
@@ -435,6 +440,7 @@ impl Behaviour {
             insert_sets_prune_xid: major >= 19,
             visibility_in_cleaning_records: major >= 19,
             index_scans_keep_pin: major >= 19,
+            seq_scans_stream: major >= 17,
             bitmap_scans_stream: major >= 18,
             toast_compression: if major >= 19 {
                 Method::Lz4

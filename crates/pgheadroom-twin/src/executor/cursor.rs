@@ -95,6 +95,9 @@ impl Database {
         self.sessions
             .cursors
             .retain(|cursor| cursor.session != session);
+        for table in &mut self.tables {
+            table.session.pin_ahead = None;
+        }
         self.procs.drop_snapshot();
     }
 }

@@ -293,10 +293,14 @@ impl Database {
                 done
             } else {
                 visible.clear();
+                table.session.pin_ahead = None;
                 let wal = RefCell::new(&mut self.wal);
                 let mut heap = HeapAccess::new(table.heap_parts(), &self.procs, &wal, None);
                 heap.prune_opt_for(BlockNumber(scan.block), is_read_only);
                 heap.visible_tuples(BlockNumber(scan.block), statement, &mut visible);
+                if self.behaviour.seq_scans_stream && scan.block + 1 < scan.pages {
+                    table.session.pin_ahead = Some(BlockNumber(scan.block + 1));
+                }
                 0
             };
             for position in first..visible.len() {
