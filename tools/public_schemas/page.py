@@ -19,25 +19,35 @@ _UPDATES_MIN, _PAGES_MIN = 50, 20
 _INTRO = """\
 # Schemas of public applications
 
-What observing a database of a public application gives, and whether it can be predicted and proved.
+What `observe` gives of the database of a public application, and whether that can be predicted \
+and proved.
 Written by `make public-schemas` from `experiments/record/public-schemas`; not edited by hand.
 
-Each application's schema and statements are cut out of its own files at a pinned commit \
-(`experiments/public-schemas`), loaded into a throw-away server with rows that we made up, and run \
-by one client of pgbench at a rate; statements that a library puts together and that stand in no \
-file are written here as it makes them, which the section says.
-`observe` watches for some seconds; `prove` then plays the observed profile on a server of its own \
-and in the twin.
-None of their text is in this repository: what is ours are rows, values for parameters, and how \
-often a statement runs.
+How each application was played:
 
-The first line of a table has what the application itself did while it was observed; then for each \
-server what the twin predicts of the profile, a colon, and what the server measured of it.
-The first line and the others differ where the profile is not the application, the two sides of a \
-colon where the twin is not PostgreSQL; what is **bold** is outside of what was predicted.
-The application's tables have lived for a while when they are observed; in the profile pages have \
-the room that was seen then (Atuin, OpenStreetMap, Supabase Auth and Temporal), or are as a load \
-leaves them (the others, observed before there was `pages`), and indexes are built anew in all.
+- Its schema and its statements are cut out of its own files at a pinned commit \
+(`experiments/public-schemas`). Where a library puts statements together, so that they stand in \
+no file, they are written here as the library makes them, and the section says so.
+- The schema is loaded into a throw-away server with rows that we made up, and one client of \
+pgbench runs the statements at a rate.
+- `observe` watches for some seconds. `prove` then plays the observed profile on a server of its \
+own and in the twin.
+
+None of the applications' text is in this repository. Ours are the rows, the values for \
+parameters, and how often a statement runs.
+
+How to read a table:
+
+- Its first line has what the application itself did while it was observed.
+- A line for each server follows: what the twin predicts of the profile, a colon, and what the \
+server measured of the profile.
+- Where the first line differs from the others, the profile is not like the application. Where \
+the two sides of a colon differ, the twin is not like PostgreSQL. **Bold** is what was measured \
+outside of what was predicted.
+- The application's tables have lived for a while when they are observed. In the profile pages \
+have the room that was seen then (Atuin, OpenStreetMap, Supabase Auth and Temporal), or are as a \
+load leaves them (the others, which were observed before profiles had `pages`). Indexes are built \
+anew in all.
 """
 
 
@@ -86,9 +96,9 @@ def _servers(kept: dict[str, Json]) -> Iterator[str]:
     proved = sorted(played, reverse=True)
     yield (
         f"Applications ran on {', '.join(live)}; profiles were proved on {', '.join(proved)}. "
-        "Figures that are compared: share of HOT updates and of those on a new page, heap and "
-        "index pages, WAL in all, and WAL an update with images and without. How many transactions "
-        "come at a rate each player draws for itself."
+        "These figures are compared: the share of HOT updates and of updates to a new page, heap "
+        "and index pages, all WAL, and WAL per update with images and without. How many "
+        "transactions come at a rate each player draws for itself."
     )
     beside = sorted({found["beside"] for found in kept.values() if found["beside"]})
     if beside:
@@ -122,9 +132,9 @@ def _failed(known: Sequence[Application], kept: dict[str, Json]) -> Iterator[str
     yield from missed or ["- No figure was outside of what was predicted."]
     yield ""
     yield (
-        "Where the profile, as a server plays it, is far from the application (HOT by more than "
-        f"{100 * _HOT_FAR:.0f} points, else more than {_TIMES_FAR} times as much or as little; "
-        f"tables with {_UPDATES_MIN} updates or more, pages from {_PAGES_MIN} on):"
+        "Where the profile, as a server plays it, is far from the application: HOT by more than "
+        f"{100 * _HOT_FAR:.0f} points, other figures by more than {_TIMES_FAR} times, up or down "
+        f"(tables with {_UPDATES_MIN} updates or more, pages from {_PAGES_MIN} on):"
     )
     yield ""
     yield "| application | table | figure | application | profile |"
