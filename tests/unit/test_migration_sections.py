@@ -93,3 +93,33 @@ def test_a_file_with_a_way_back_alone_runs_nothing() -> None:
     """It is refused as an empty file is."""
     with pytest.raises(Exception, match="the migration has no statement"):
         _check(f"-- +goose Down\n{DROP}")
+
+
+@pytest.mark.parametrize(
+    "marker",
+    [
+        "-- THIS OPERATION CANNOT BE WRITTEN AS SQL",
+        "-- MIGRATION NOW PERFORMS OPERATION THAT CANNOT BE WRITTEN AS SQL:",
+    ],
+)
+def test_what_django_runs_in_python_is_not_passed_over(marker: str) -> None:
+    """
+    `sqlmigrate` prints a comment for RunPython: it was dropped, and a strict check passed.
+
+    What the operation does is not known, so the line is not understood, in its transaction.
+    """
+    text = f"BEGIN;\n--\n-- Raw Python operation\n--\n{marker}\n--\nSELECT 1;\nCOMMIT;\n"
+    listed = read_migration(text)
+    assert [(s.line, s.transaction, bool(s.problem)) for s in listed] == [
+        (1, None, False),
+        (5, 1, True),
+        (7, 1, False),
+        (8, 1, False),
+    ]
+    found = _check(text)
+    assert [(item.line, item.text) for item in found.not_understood] == [(5, marker)]
+    assert found.strict_findings == ("line 5: not understood",)
+    # Alone, at the end of a file without a transaction, or in a string.
+    assert _check(f"{marker}\n").strict_findings == ("line 1: not understood",)
+    assert len(_check(f"SELECT 1;\n{marker}").not_understood) == 1
+    assert not _check(f"COMMENT ON TABLE sessions IS 'as {marker}';").not_understood

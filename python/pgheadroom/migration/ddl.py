@@ -13,11 +13,13 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, get_args
 
 from pgheadroom.migration.actions import Action, MigrationStatement, NamedRelation, RowChange
-from pgheadroom.migration.sections import forward
+from pgheadroom.migration.sections import forward, unwritten
 from pgheadroom.sources.statements import Located, NotParsed, facts_of, located, writes_of
 
 _ACTIONS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Action)}
 """By the names that the core's facts have."""
+
+_UNWRITTEN = "Django runs an operation here that is no SQL (RunPython): what it does is not seen"
 
 
 @dataclass(slots=True)
@@ -57,13 +59,26 @@ def read_migration(text: str) -> tuple[MigrationStatement, ...]:
     """
     part = forward(text)
     session = _Session(begun=part.begun)
-    listed = [_statement(found, session) for found in located(part.text)]
+    missing = unwritten(part.text)
+    listed: list[MigrationStatement] = []
+    for found in located(part.text):
+        while missing and missing[0][0] < found.line:
+            listed.append(_unwritten(*missing.pop(0), session))
+        listed.append(_statement(found, session))
+    listed += [_unwritten(line, said, session) for line, said in missing]
     if part.said is not None:
         line, said = part.said
         listed.insert(
             0, MigrationStatement(line=line, text="", is_sql=False, is_command=True, tool=said)
         )
     return tuple(listed)
+
+
+def _unwritten(line: int, said: str, session: _Session) -> MigrationStatement:
+    """What a tool runs in its own language: of the same transaction, and nobody sees into it."""
+    return MigrationStatement(
+        line=line, text=said, problem=_UNWRITTEN, is_sql=True, transaction=session.begun
+    )
 
 
 def _statement(found: Located, session: _Session) -> MigrationStatement:

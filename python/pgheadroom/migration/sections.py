@@ -4,6 +4,9 @@ The part of a migration's file that goes forward, where a tool keeps the way bac
 Tools that do so divide a file by comments on lines of their own. What stands after the one that
 begins the way back is not run by a migration, and would undo in the answer what the first part
 does: an index that it makes and the other drops. Most run the part forward in one transaction.
+
+Django's `sqlmigrate` says in a comment what it runs in Python and cannot write down: that is part
+of the migration, and nobody sees what it does.
 """
 
 from __future__ import annotations
@@ -71,6 +74,14 @@ _TOOLS = (
 )
 
 
+# `Migration.apply` (django/db/migrations/migration.py): today's text, and that until 4.0, which had
+# the operation's description behind it.
+_UNWRITTEN = re.compile(
+    r"--\s*(?:THIS OPERATION CANNOT BE WRITTEN AS SQL"
+    r"|MIGRATION NOW PERFORMS OPERATION THAT CANNOT BE WRITTEN AS SQL:)\s*$"
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forward:
     """
@@ -101,6 +112,17 @@ def forward(text: str) -> Forward:
         if (ups and downs) or (not tool.is_prose and (ups or downs)):
             return _parted(tool, lines, ups, downs)
     return Forward(text=text)
+
+
+def unwritten(text: str) -> list[tuple[int, str]]:
+    """
+    Lines on which a tool says that it runs what is no SQL (Django's RunPython): number and text.
+
+    Args:
+        text: What goes forward.
+    """
+    lines = enumerate(map(str.strip, text.split("\n")), start=1)
+    return [(number, line) for number, line in lines if _UNWRITTEN.match(line)]
 
 
 def _parted(tool: _Tool, lines: list[str], ups: list[int], downs: list[int]) -> Forward:
