@@ -140,6 +140,8 @@ class _Builder:
             return
         if end is not None and end["relfilenode"] != row["relfilenode"]:
             self.changed.append(f"{full} was rewritten inside the interval")
+        if end is not None and end["parent_oid"] != row["parent_oid"]:
+            self._say_moved(full, row["parent_oid"], end["parent_oid"])
         label = profile_name(full, self._taken)
         try:
             self._add_plain(row, make_table(row, make, label=label, taken=self._taken))
@@ -212,6 +214,13 @@ class _Builder:
         )
         has_key = table.key_attnum is not None and table.rows > 0
         self._put(row, replace(table.profile, observed=observed), operations, has_key=has_key)
+
+    def _say_moved(self, full: str, before: int | None, after: int | None) -> None:
+        """A partition, or an heir, has gone from its table, or has come to one."""
+        said = {"detached from": self._full(before), "attached to": self._full(after)}
+        for what, of in said.items():
+            if of is not None:
+                self.changed.append(f"{full} was {what} {of} inside the interval")
 
     def _full(self, oid: int | None) -> str | None:
         row = None if oid is None else self._rows.get(oid)

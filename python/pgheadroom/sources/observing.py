@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 
 APPLICATION_NAME = "pgheadroom observe"
 _NOT_TRANSLATED = ("22P05", "22021")  # untranslatable_character, character_not_in_repertoire
+_OF_MODULES = ("free_space", "page_headers")
+_FOR_EVERY_TABLE = ("42501 InsufficientPrivilege", "42883 UndefinedFunction")
+"""A right on a module's function, or the module, is missing, for each table alike. Any other
+failure is one table's: it is locked, was dropped or truncated meanwhile, or takes too long."""
 NO_XID = 2**62
 """Stands for the transaction at which the interval began, before it has."""
 
@@ -403,11 +407,8 @@ class _Watch:
                     "SELECT set_config('statement_timeout', %s, false)", (str(timeout_ms),)
                 )
                 self._ask(kind, moment, statement)
-                if (
-                    kind not in ("sample", "row_ages", "row_values", "elements")
-                    and self._lines[-1].failed is not None
-                ):
-                    break  # a right or a module is missing, and so for each table
+                if self._lines[-1].failed in _FOR_EVERY_TABLE and kind in _OF_MODULES:
+                    break
         self._connection.execute(
             "SELECT set_config('statement_timeout', %s, false)", (self._timeout,)
         )
