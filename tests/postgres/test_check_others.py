@@ -46,6 +46,10 @@ CREATE TABLE w (id int PRIMARY KEY, s small, m mood, f free);
 CREATE TABLE animal (id int, weight int);
 CREATE TABLE dog (bark int) INHERITS (animal);
 CREATE TABLE puppy (age int) INHERITS (dog);
+CREATE TABLE dt (id int, k int) PARTITION BY LIST (k);
+CREATE TABLE d1 PARTITION OF dt FOR VALUES IN (1);
+CREATE TABLE d_rest PARTITION OF dt DEFAULT;
+CREATE TABLE d3 (id int, k int);
 INSERT INTO w VALUES (1, 1, 'ok', 1);
 INSERT INTO p SELECT k, k, k FROM generate_series(1, 9) k;
 INSERT INTO t SELECT k, k, k, k FROM generate_series(1, 9) k;
@@ -114,6 +118,20 @@ CASES = (
     "DROP TABLE s",
     "DROP TABLE pt",
     "DROP TABLE p1",
+    # The default partition.
+    "CREATE TABLE d2 PARTITION OF dt FOR VALUES IN (2)",
+    "CREATE TABLE IF NOT EXISTS d1 PARTITION OF dt FOR VALUES IN (1)",
+    "ALTER TABLE dt ATTACH PARTITION d3 FOR VALUES IN (3)",
+    "ALTER TABLE dt DETACH PARTITION d1",
+    "ALTER TABLE dt DETACH PARTITION d_rest",
+    "ALTER TABLE dt DETACH PARTITION d_rest; CREATE TABLE d2 PARTITION OF dt FOR VALUES IN (2)",
+    "ALTER TABLE dt RENAME TO du; ALTER TABLE d_rest RENAME TO d_other;"
+    "CREATE TABLE d2 PARTITION OF du FOR VALUES IN (2)",
+    "ALTER TABLE dt DETACH PARTITION d1; DROP TABLE d1",
+    "DROP TABLE d1",
+    "DROP TABLE d_rest",
+    "DROP TABLE dt",
+    "ALTER TABLE d1 ALTER id SET NOT NULL",
     "TRUNCATE p CASCADE",
     "TRUNCATE t, h",
     "ALTER TABLE t ALTER p_id SET NOT NULL",
@@ -163,6 +181,7 @@ CASES = (
     "LOCK TABLE animal IN SHARE MODE",
     "CREATE INDEX ON ONLY pt (id)",
 )
+DROPPED = ("h", "s", "t", "p1", "d1", "d_rest")
 _OF_SHOWN = LOCKS[LOCKS.index("SHARE UPDATE EXCLUSIVE") :]
 _TABLES = """
     SELECT relname, oid::int8, relfilenode::int8 FROM pg_class
@@ -229,8 +248,9 @@ def test_every_table_that_a_statement_locks_or_rewrites(programs: ServerPrograms
         with cluster.connect() as connection:
             for ddl in CASES:
                 done = _done(connection, ddl)
-                gone = {name for name in ("h", "s", "t", "p1") if f"DROP TABLE {name}" in ddl}
+                gone = {name for name in DROPPED if f"DROP TABLE {name}" in ddl}
                 gone |= {"p1"} if "DROP TABLE pt" in ddl else set()
+                gone |= {"d1", "d_rest"} if "DROP TABLE dt" in ddl else set()
                 said = _said(profile, ddl, gone)
                 if said != done:
                     wrong.append(f"{ddl}: {done}, said {said}")

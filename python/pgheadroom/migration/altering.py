@@ -28,6 +28,8 @@ def take(catalog: NamedTables, line: int, action: Action) -> None:
             new_key(catalog.names, catalog.of_key, action)
         elif action.kind == "detach partition" and action.other is not None:
             catalog.names.detach(action.other)
+        elif action.kind == "attach partition" and action.other is not None:
+            catalog.names.attach(action.other, action.table)
     elif isinstance(action, actions.Domain):
         constrain_domain(catalog.names, action)
     else:

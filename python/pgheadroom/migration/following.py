@@ -20,12 +20,16 @@ from pgheadroom.migration.effect import Effect, joined, kept
 from pgheadroom.migration.indexes import refused_of_partitions
 from pgheadroom.migration.names import NamesNow
 from pgheadroom.migration.nulls import not_null_already, refused_nulls, take_nulls, take_writes
+from pgheadroom.migration.partitions import (
+    default_locked,
+    parent_locked,
+    refused_beside_default,
+)
 from pgheadroom.migration.shape import Altered, Note
 from pgheadroom.migration.transaction import Held, Later, refused
 from pgheadroom.migration.weighing import (
     keys_gone,
     other_ends,
-    parents_locked,
     size_of,
     unknown_key,
     weighed,
@@ -85,13 +89,14 @@ def _take_in(catalog: NamedTables, statement: MigrationStatement, held: Held) ->
         if isinstance(action, actions.SetColumn) and action.is_new and action.default == "none"
     }
     found: dict[str, list[Effect]] = {}
-    for target, text in parents_locked(statement, catalog.names):
-        catalog.note(statement.line, target, text, is_judged=True)
     conditions = _conditions(catalog, statement.line)
     for written in statement.actions:
         action = conditions.kept(written)
         if action is None or not _may_be(catalog, statement.line, action):
             continue
+        above = parent_locked(action, catalog.names)
+        if above is not None:
+            catalog.note(statement.line, *above, is_judged=True)
         is_empty = isinstance(action, Work) and action.column in empty
         own = [
             (altered, not_null_already(effect, action, altered, catalog.blind))
@@ -101,7 +106,10 @@ def _take_in(catalog: NamedTables, statement: MigrationStatement, held: Held) ->
         for altered, effect in own:
             made_so = effect.unless or (unless if effect.effort != "nothing" else None)
             found.setdefault(altered.table.name, []).append(replace(effect, unless=made_so))
-        for key, effect in _other_ends(catalog, statement.line, action, own):
+        for key, effect in (
+            *_other_ends(catalog, statement.line, action, own),
+            *_default(catalog, statement.line, action),
+        ):
             found.setdefault(key, []).append(effect)
         gone = keys_gone(action, catalog.names, own)
         of_table = _of_table(catalog, statement.line, action)
@@ -131,6 +139,10 @@ def _may_be(catalog: NamedTables, line: int, action: Action) -> bool:
 
     What a refused index would do to updates is told all the same; its building is not weighed.
     """
+    text = refused_beside_default(action, catalog.names)
+    if text is not None:
+        catalog.note(line, getattr(action, "table", None), text)
+        return False
     text = refused_of_partitions(action, catalog.names)
     if text is not None:
         catalog.note(line, getattr(action, "table", None), text)
@@ -192,6 +204,22 @@ def _other_ends(
         if (not tables and not is_new) or end.place in catalog.names.partitioned:
             text = f"{end.effect.what}: locked with {end.effect.lock} until its transaction ends"
             catalog.note(line, target, text, is_judged=True)
+
+
+def _default(catalog: NamedTables, line: int, action: Action) -> Iterator[tuple[str, Effect]]:
+    """What is done to the default partition where another one comes or goes."""
+    found = default_locked(action, catalog.names)
+    if found is None:
+        return
+    place, effect = found
+    if place in catalog.names.partitioned:
+        target = NamedRelation(schema=None if place[0] == "public" else place[0], name=place[1])
+        text = f"{effect.what}: locks it with {effect.lock} until its transaction ends"
+        catalog.note(line, target, text, is_judged=True)
+        if effect.effort == "nothing":
+            return  # its partitions are left alone
+    for key in catalog.names.tables.get(place, ()):
+        yield key, effect
 
 
 def _filled(

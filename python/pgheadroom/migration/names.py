@@ -37,6 +37,7 @@ class NamesNow:
         domains: Whether each has constraints; all are known if `knows_domains`.
         heirs: Tables that inherit from a table and are no partitions, by its name in the profile.
         part_of: The partitioned table's index that a partition's is a part of, both by place.
+        partitions: Which table each partition is of, and which is a table's default one.
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -74,6 +75,7 @@ class NamesNow:
             place = found.schema, found.name
             self.tables[place] = members
             self.partitioned.add(place)
+        self.partitions = PartitionsNow(profile)
         self.observed = {place: tuple(keys) for place, keys in self.tables.items()}
         server = profile.server.observed
         self.keys = ForeignKeys(None if server is None else server.foreign_keys)
@@ -98,6 +100,7 @@ class NamesNow:
             set(self.made),
             set(self.gone),
         )
+        made.partitions = self.partitions.copied()
         made.keys = self.keys.copied()
         made.domains = dict(self.domains)
         made.heirs = {key: list(members) for key, members in self.heirs.items()}
@@ -200,6 +203,7 @@ class NamesNow:
         place = self.table(target)
         if place is None:
             return
+        self.partitions.leave(place)
         gone = set(self.tables.pop(place))
         is_whole = place in self.partitioned
         for other, keys in list(self.tables.items()):
@@ -237,6 +241,9 @@ class NamesNow:
 
     def detach(self, target: NamedRelation) -> None:
         """A table is no partition any more: its indexes are its own."""
+        place = self.table(target)
+        if place is not None:
+            self.partitions.leave(place)
         keys = self.tables_of(target)
         for part, whole in list(self.part_of.items()):
             if all(one.table in keys for one in self.indexes.get(part, ())):
@@ -245,10 +252,17 @@ class NamesNow:
                     left = [one for one in self.indexes[whole] if one.table not in keys]
                     self._keep(whole, left)
 
+    def attach(self, target: NamedRelation, whole: NamedRelation | None) -> None:
+        """A table is a partition from here on."""
+        place, parent = self.table(target), None if whole is None else self.table(whole)
+        if place is not None and parent is not None:
+            self.partitions.join(place, parent)
+
     def move_table(self, place: Address, moved: Address) -> None:
         """Another name, or another schema, into which its indexes go along."""
         self.tables[moved] = self.tables.pop(place)
         self.keys.move(place, moved)
+        self.partitions.move(place, moved)
         if place in self.partitioned:
             self.partitioned.remove(place)
             self.partitioned.add(moved)
@@ -258,6 +272,56 @@ class NamesNow:
                 (moved[0] if all(one.table in keys for one in found) else schema, name): found
                 for (schema, name), found in self.indexes.items()
             }
+
+
+class PartitionsNow:
+    """
+    Which partitioned table each table is a partition of, by place.
+
+    Attributes:
+        parents: The partitioned table of each partition.
+        defaults: The default partition of each partitioned table that has one.
+    """
+
+    def __init__(self, profile: Profile) -> None:
+        server = profile.server.observed
+        listed = () if server is None else server.partitioned
+        whole = {called(one.schema, one.name): (one.schema, one.name) for one in listed}
+        above = {(one.schema, one.name): one.parent for one in listed}
+        for table in profile.tables:
+            if table.observed is not None:
+                above[table.observed.schema, table.observed.name] = table.observed.parent
+        known = {called(*place): place for place in above}
+        self.parents = {place: whole[parent] for place, parent in above.items() if parent in whole}
+        self.defaults = {
+            whole[called(one.schema, one.name)]: known[one.default]
+            for one in listed
+            if one.default in known
+        }
+
+    def copied(self) -> PartitionsNow:
+        """The same, which what comes later leaves alone."""
+        made = copy.copy(self)
+        made.parents, made.defaults = dict(self.parents), dict(self.defaults)
+        return made
+
+    def join(self, place: Address, parent: Address) -> None:
+        """A table is a partition from here on."""
+        self.parents[place] = parent
+
+    def leave(self, place: Address) -> None:
+        """A table is no partition any more."""
+        self.parents.pop(place, None)
+        self.defaults = {whole: one for whole, one in self.defaults.items() if one != place}
+
+    def move(self, place: Address, moved: Address) -> None:
+        """A table, partitioned or not, has another name or schema."""
+
+        def now(one: Address) -> Address:
+            return moved if one == place else one
+
+        self.parents = {now(part): now(whole) for part, whole in self.parents.items()}
+        self.defaults = {now(whole): now(one) for whole, one in self.defaults.items()}
 
 
 def _place(target: NamedRelation, known: Iterable[Address]) -> Address | None:

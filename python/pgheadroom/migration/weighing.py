@@ -11,16 +11,15 @@ from pgheadroom.migration import actions
 from pgheadroom.migration.actions import (
     Action,
     Address,
-    MigrationStatement,
     NamedRelation,
     Remarkable,
     Work,
 )
-from pgheadroom.migration.effect import STOPS_WRITERS, Effect
+from pgheadroom.migration.effect import Effect
 from pgheadroom.migration.foreign_keys import Key, OtherEnd
 from pgheadroom.migration.names import NamesNow
 from pgheadroom.migration.shape import Altered
-from pgheadroom.migration.work import domain_checked, effect_of, of_domain, of_parent
+from pgheadroom.migration.work import domain_checked, effect_of, of_domain
 
 _WHOLE_DATABASE = ("vacuum full", "cluster", "reindex")
 # `ATPrepCmd` (tablecmds.c) does not recurse for these: of a partitioned table itself.
@@ -104,22 +103,6 @@ def goes_on_to_heirs(action: Action) -> bool:
     if isinstance(action, actions.Rename):
         return action.column is not None
     return isinstance(action, actions.SetColumn | actions.SetExpression | actions.DropColumn)
-
-
-def parents_locked(
-    statement: MigrationStatement, names: NamesNow
-) -> Iterator[tuple[NamedRelation, str]]:
-    """Locks on partitioned tables, which have no rows of their own and no line among tables."""
-    for action in statement.actions:
-        if not isinstance(action, Work) or action.table is None:
-            continue
-        found = of_parent(action) if names.is_partitioned(action.table) else None
-        if found is not None:
-            what, lock = found
-            waits = "DDL and vacuums of it wait"
-            if lock in STOPS_WRITERS:
-                waits = "every query that goes through it waits"
-            yield action.table, f"{what} locks it with {lock} until its transaction ends: {waits}"
 
 
 def _known(

@@ -235,6 +235,7 @@ class _Builder:
                 oid=row["oid"],
                 strategy={"r": "range", "l": "list", "h": "hash"}.get(row["partition_strategy"]),
                 parent=self._full(row["parent_oid"]),
+                default=self._full(row.get("default_oid")),  # not in files of an older script
                 update_classes=len(classes),
                 moved_rows=self._routes.moved(row["oid"]) if row["parent_oid"] is None else None,
             )

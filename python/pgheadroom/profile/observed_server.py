@@ -113,7 +113,8 @@ class Partitioned(Kept):
     A partitioned table, which has no pages of its own.
 
     `moved_rows`: that UPDATEs moved to another partition, which counts as a delete and an insert;
-    of the topmost table, for all levels; None where that is not known.
+    of the topmost table, for all levels; None where that is not known. `default`: its default
+    partition; None: it has none, or the profile is of a time when none was read.
     """
 
     schema: str
@@ -121,6 +122,7 @@ class Partitioned(Kept):
     oid: Oid | None = None
     strategy: str | None = None
     parent: str | None = None
+    default: str | None = field(default=None, metadata=UNLESS_NONE)
     update_classes: Whole | None = None
     moved_rows: Whole | None = field(default=None, metadata=UNLESS_NONE)
 

@@ -12,7 +12,7 @@ SELECT c.oid::int8 AS oid, n.nspname AS schema, c.relname AS name, c.relkind::te
         FROM pg_class t, pg_options_to_table(t.reloptions) o
         WHERE t.oid = c.reltoastrelid) AS toast_reloptions,
        i.inhparent::int8 AS parent_oid, c.relispartition AS is_partition,
-       p.partstrat::text AS partition_strategy,
+       p.partstrat::text AS partition_strategy, nullif(p.partdefid, 0)::int8 AS default_oid,
        -- Each column that the key reads belongs to the table for it (StorePartitionKey, heap.c).
        (SELECT jsonb_agg(DISTINCT d.objsubid) FROM pg_depend d
         WHERE d.classid = 'pg_class'::regclass AND d.objid = p.partrelid AND d.objsubid > 0
