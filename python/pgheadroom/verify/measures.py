@@ -17,6 +17,7 @@ from pgheadroom.types import Interval
 from pgheadroom.units import percent, show_shares
 from pgheadroom.verify.comparing import (
     LONG_RUN_TOLERANCE,
+    TOLERANCE,
     ForecastVerdict,
     is_in_long_run,
     judge_again,
@@ -57,7 +58,8 @@ class Case:
         is_rewritten: The table has another file than when it was planned.
         has_arrived: It is where a setting without a rewrite leads to; None: nobody knows.
         progress: How far on the way, for people; None: there is none.
-        updates_per_row: Since the plan was applied; None where the record does not say.
+        updates_per_row: Since the plan was applied, of a table that was kept since it was planned;
+            None where nothing says it.
         again: What is foreseen of the table as it is by now; None where the plan's holds.
         since: What `again` was played with.
     """
@@ -192,6 +194,8 @@ def _hot(case: Case, hot: Share | None, before: Interval | None) -> MeasureOutco
     elif case.has_arrived:
         verdict, note = judge_share(measured, before, forecast)
         done = case.updates_per_row
+        if case.forecast.verdict == "KEEP" and not case.is_rewritten:
+            verdict, note = _of_kept(case, (verdict, note), measured, before, forecast)
         fresh = case.is_rewritten and done is not None and done < SETTLED_UPDATES_PER_ROW
         if fresh and verdict == "failed" and measured and measured.low > forecast.high:
             verdict, note = (
@@ -213,6 +217,34 @@ def _hot(case: Case, hot: Share | None, before: Interval | None) -> MeasureOutco
         verdict=verdict,
         note=note,
     )
+
+
+def _of_kept(
+    case: Case,
+    found: tuple[ForecastVerdict, str],
+    measured: Interval | None,
+    before: Interval | None,
+    forecast: Interval,
+) -> tuple[ForecastVerdict, str]:
+    """
+    A verdict on a table that was left as it is: whatever moves, it is no effect of a plan.
+
+    One that was not yet in its long run when it was planned may still be on its way there.
+    """
+    verdict, note = found
+    if verdict not in ("no effect", "failed") or measured is None or before is None:
+        return found
+    done = case.updates_per_row
+    if not before.overlaps(forecast, TOLERANCE) and (
+        done is None or done < SETTLED_UPDATES_PER_ROW
+    ):
+        since = "" if done is None else f", {done:.2g} updates a row since"
+        what = f"nothing was changed, and it had not arrived when it was planned{since}"
+        return judge_way(measured, before, forecast.mid, what)
+    if verdict == "failed":
+        return found
+    is_inside = measured.overlaps(forecast, TOLERANCE)
+    return ("undecided" if is_inside else "failed"), f"nothing was changed; {note}"
 
 
 def _was_off(case: Case, planned: Interval | None) -> bool:

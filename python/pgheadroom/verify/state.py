@@ -158,6 +158,23 @@ class Foreseer:
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self._runner.__exit__(kind, *rest)
 
+    def updates_then(self, forecast: Forecast) -> int | None:
+        """The table's updates until it was planned, since its statistics began."""
+        planned = self._planned(forecast)
+        observed = None if planned is None else planned.observed
+        return None if observed is None or observed.totals is None else observed.totals.n_tup_upd
+
+    def _planned(self, forecast: Forecast) -> TableProfile | None:
+        """As it was when the plan was made."""
+        return next(
+            (
+                found
+                for found in (self._profile.tables if self._profile is not None else ())
+                if found.observed is not None and found.observed.oid == forecast.table.oid
+            ),
+            None,
+        )
+
     def foresee(
         self,
         forecast: Forecast,
@@ -171,14 +188,7 @@ class Foreseer:
         Raises:
             Unforeseen: With the reason.
         """
-        planned = next(
-            (
-                found
-                for found in (self._profile.tables if self._profile is not None else ())
-                if found.observed is not None and found.observed.oid == forecast.table.oid
-            ),
-            None,
-        )
+        planned = self._planned(forecast)
         if self._profile is None or planned is None:
             raise Unforeseen("the plan has no profile of it")
         since = since_of(forecast, planned, applied, now, table, self._plan.observed_at)

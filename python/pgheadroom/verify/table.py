@@ -214,11 +214,15 @@ class VerifiedTable:
         return f"{show_duration(done_s)} of {show_duration(way.after_s)}", done_s >= way.after_s
 
     def _updates_per_row(self) -> float | None:
-        """Since the plan was applied to the table; None where the record does not say."""
+        """Since the plan was applied, or made for a table that is kept; None: nothing says it."""
         known, rows = self._applied, self._forecast.measured.rows
-        if known is None or known.after is None or not rows:
+        if self._forecast.verdict == "KEEP":
+            then = self._foreseer.updates_then(self._forecast)
+        else:
+            then = None if known is None or known.after is None else known.after.updates
+        total = self._updates_total
+        if not rows:
             return None
-        then, total = known.after.updates, self._updates_total
         if then is None or total is None or total < then:
             return None
         return (total - then) / rows
