@@ -8,12 +8,13 @@ from typing import Any
 import observed_table as made
 import pytest
 
+from pgheadroom.advise.blame import within
 from pgheadroom.advise.cold_updates import Blamed, IndexFinding
 from pgheadroom.advise.foreseen import Point
 from pgheadroom.advise.remark_index import Reads, index_remark, reads_of, rule_remark
 from pgheadroom.advise.remarks import first_remarks, table_remarks
 from pgheadroom.advise.table_advice import Gain, Remark
-from pgheadroom.outcome import middle
+from pgheadroom.outcome import Value, middle
 from pgheadroom.profile import Profile
 from pgheadroom.types import Interval
 
@@ -293,6 +294,20 @@ def test_a_share_that_nobody_knows_is_no_gain() -> None:
     known = replace(FINDING, hot_frac_then=0.99)
     gain = rule_remark(known, BLAMED, _reads(), major=18).gain
     assert gain == {"hot_frac": Gain(now=None, then=0.99)}
+
+
+@pytest.mark.parametrize(
+    ("saved", "said"),
+    [
+        (within(0.0, 0.0, 3 * 2.0**20), "Without it no more than 3 MiB of WAL a day less"),
+        (0.0, "Without it nothing that could be told of WAL a day less"),
+        (within(0.0, 2.0**20, 2.0**21), "Without it about 1 MiB of WAL a day less"),
+    ],
+)
+def test_an_index_that_may_cost_nothing_is_bounded(saved: Value, said: str) -> None:
+    """A queue's index was said to cost "about 0 B of WAL a day", for 0 was in the middle."""
+    finding = replace(FINDING, wal_bytes_saved_per_day=saved)
+    assert said in rule_remark(finding, BLAMED, _reads(), major=18).text
 
 
 def test_no_gain_is_no_remark() -> None:

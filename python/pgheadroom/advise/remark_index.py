@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pgheadroom.advise.cold_updates import Blamed, IndexFinding
 from pgheadroom.advise.foreseen import Point
 from pgheadroom.advise.table_advice import Gain, Remark
-from pgheadroom.outcome import middle
+from pgheadroom.outcome import ends, middle
 from pgheadroom.profile import TableProfile
 from pgheadroom.profile.unpriced import unpriced_of
 from pgheadroom.units import percent, show_bytes, show_shares
@@ -189,7 +189,7 @@ def rule_remark(finding: IndexFinding, blamed: Blamed, reads: Reads, *, major: i
                 "B-tree, and the WAL of no statement was counted (pg_stat_statements does)"
             )
         else:
-            text += f". Without it about {show_bytes(saved)} of WAL a day less would be written"
+            text += f". Without it {_saved_text(finding, saved)} of WAL a day less would be written"
     text += f".{_as_part(reads) if finding.enforces is None else ''} {_reads_text(blamed, reads)}"
     if finding.enforces is None:
         text += _alternatives(blamed, reads, major)
@@ -198,6 +198,14 @@ def rule_remark(finding: IndexFinding, blamed: Blamed, reads: Reads, *, major: i
     if finding.enforces is None and shares != (None, None):
         gain = {"hot_frac": Gain(now=shares[0], then=shares[1])}
     return Remark(kind="index", text=text, evidence=finding.evidence, gain=gain)
+
+
+def _saved_text(finding: IndexFinding, saved: float) -> str:
+    """How much; where it may be nothing as well, no more than the end of its interval."""
+    if saved >= 1:
+        return f"about {show_bytes(saved)}"
+    most = ends(finding.wal_bytes_saved_per_day or 0.0)[2]
+    return f"no more than {show_bytes(most)}" if most >= 1 else "nothing that could be told"
 
 
 def _lead(blamed: Blamed, finding: IndexFinding | None) -> str:
