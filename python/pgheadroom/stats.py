@@ -1,11 +1,11 @@
 """
 Statistics of measurements: the median with an exact interval, paired ratios, verdicts.
 
-Method in short (`docs/method.md` has the reasons): counters are summarised by their median with a
-distribution-free interval; two settings are compared by the ratio within each block of interleaved
-runs; fewer than `PAIRS_MIN` blocks, or an A/A control that shows a difference where none can be,
-gives "undecided". From `BOOTSTRAP_MIN` blocks on the interval is a bootstrap one, which needs no
-normal distribution; with fewer it would be too narrow.
+Method in short (`docs/method/laboratory.md` has the reasons): counters are summarised by their
+median with a distribution-free interval; two settings are compared by the ratio within each block
+of interleaved runs; fewer than `PAIRS_MIN` blocks, or an A/A control that shows a difference where
+none can be, gives "undecided". From `BOOTSTRAP_MIN` blocks on the interval is a bootstrap one,
+which needs no normal distribution; with fewer it would be too narrow.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def _page(
         "A cell is one checkpoint cycle, some two updates a row after the load. The advice is for "
         "the long run, gives room a price beside the goal's (a heap that grows by 10 % has to save "
         "1 %), and takes half of what full-page images save for error "
-        "([method](method.md)): where these differ, the regret below is what that costs.",
+        "([method](method/advise.md)): where these differ, the regret below is what that costs.",
         "The price of room, and from which part on images alone are a reason, were set with these "
         "results in sight, so for them this is no independent test.",
         "",

@@ -185,7 +185,7 @@ def _predicted(
         Reference(
             title="HOT share by table, predicted and measured",
             evidence="predicted or measured as the column says",
-            source="the twin, which plays the same transactions (docs/method.md)",
+            source="the twin, which plays the same transactions (docs/method/tprocc.md)",
             columns=("fillfactor", "users", "table", "predicted", "measured", "difference"),
             rows=tuple(map(tuple, rows)),
             note="measured over all repetitions",
