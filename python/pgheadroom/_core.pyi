@@ -604,7 +604,7 @@ def simulate(
     storage: str = "local",
     engine: str = "heap",
     order: bool = False,
-    standing: tuple[float, float] | None = None,
+    standing: tuple[float, Sequence[float]] | None = None,
     course: Sequence[Sequence[int]] | None = None,
     progress: Progress | None = None,
 ) -> Simulated:
@@ -636,7 +636,7 @@ def simulate(
         engine: How rows are stored once they are loaded: `heap`, `clustered` or `undo`.
         order: Whether the order of the tables is measured, before the run and after it.
         standing: What share of several clients' transactions stood still on a server, and for how
-            many of another client's each.
+            many of another client's each of them did.
         course: Transactions of each client by stretch of a server's run; clients keep to it.
         progress: Tells other threads how far it has come.
 

@@ -33,6 +33,7 @@ from pgheadroom.progress import Progress
 from pgheadroom.servers import find_programs, is_connection
 from pgheadroom.tabular import Row, Tabular, columns, even
 from pgheadroom.types import Assumed, Taken, Version
+from pgheadroom.units import percent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,10 +282,10 @@ def _times_count(profile: Profile) -> bool:
     return run.clients > 1 and run.rate_per_s is None
 
 
-def _standing(cell: Cell, run: Played) -> tuple[float, float] | None:
+def _standing(cell: Cell, run: Played) -> tuple[float, tuple[float, ...]] | None:
     if run.standing is None or not _times_count(cell.profile):
         return None
-    return run.standing.share, run.standing.transactions
+    return run.standing.share, run.standing.lengths
 
 
 def _course(cell: Cell, run: Played) -> ClientsCourse:
@@ -336,11 +337,11 @@ def _told(n: int, profile: Profile, given: Given, run: Played) -> Assumed:
     if profile.workload.run.rate_per_s is None:
         told[f"cells[{n}].duration_s"] = round(run.duration_s, 3)
     if given.standing is not None:
-        share, transactions = given.standing
-        told[f"cells[{n}].standing"] = (
-            f"{100 * share:.2f} % of the transactions stood still, each for {transactions:.0f} of "
-            "another client's"
-        )
+        share, lengths = given.standing
+        said = f"{percent(share, 2)} of the transactions stood still"
+        if lengths:
+            said += f", for {min(lengths):.0f} to {max(lengths):.0f} of another client's"
+        told[f"cells[{n}].standing"] = said
     if given.course:
         told[f"cells[{n}].course"] = (
             f"clients came on as on the server in {len(given.course)} stretches of the run, one up "

@@ -31,7 +31,7 @@ def _even(clients: int, count: int) -> list[tuple[float, float]]:
 
 def test_clients_that_come_on_evenly_never_stand_still() -> None:
     """A transaction sees about one of each other client's end."""
-    assert standing(_log(_even(4, 200)), 4) == Standing(share=0.0, transactions=0.0)
+    assert standing(_log(_even(4, 200)), 4) == Standing(share=0.0, lengths=())
     assert standing(_log(_even(1, 10)), 1) is None
 
 
@@ -42,7 +42,7 @@ def test_one_that_stands_still_counts_by_what_the_others_did() -> None:
     found = standing(_log([*others, still]), 4)
     assert found is not None
     assert found.share == pytest.approx(1 / (len(others) + 1))
-    assert found.transactions == pytest.approx(29, abs=1)
+    assert found.lengths == (pytest.approx(29, abs=1),)
 
 
 def test_a_machine_that_stands_still_as_a_whole_is_none() -> None:
@@ -50,4 +50,4 @@ def test_a_machine_that_stands_still_as_a_whole_is_none() -> None:
     halves = [
         (begin + 1000 * (begin > 50), end + 1000 * (end > 50)) for begin, end in _even(4, 100)
     ]
-    assert standing(_log(halves), 4) == Standing(share=0.0, transactions=0.0)
+    assert standing(_log(halves), 4) == Standing(share=0.0, lengths=())

@@ -16,7 +16,7 @@ from pgheadroom.play.workers import Hold
 from pgheadroom.predict import Given, make_cells, minor_version, predict, version
 from pgheadroom.predict.cells import fillfactor_of, updated_tables
 from pgheadroom.predict.run_plan import as_given, transactions_of
-from pgheadroom.predict.spread import LEVEL, spread, truncated_of
+from pgheadroom.predict.spread import LEVEL, spread, truncated_of, upserted_of
 from pgheadroom.profile import Profile, parse_profile, read_profile
 from pgheadroom.prove import given_by, needs_the_run
 from pgheadroom.types import Interval, PgVersion
@@ -245,17 +245,19 @@ def test_clients_leave_pages_open() -> None:
     """Half a page a client, beside what the runs spread over: large against small tables only."""
     runs = [_run(heap_pages=pages, pages_modified=pages) for pages in (100, 100)]
     alone, four = spread(runs, clients=1, major=18), spread(runs, clients=4, major=18)
-    for key, own in (("heap_pages", 0.5), ("pages_modified", 1.0)):
-        assert alone.value(key).high == pytest.approx(100 + own)
+    for key in ("heap_pages", "pages_modified"):
+        own = alone.value(key).high - 100
+        assert 0 < own < 8
         assert four.value(key).high == pytest.approx(100 + (own**2 + 2**2) ** 0.5)
     assert spread([_run(heap_pages=0)] * 2, clients=4, major=18).heap_pages == 0
     before = spread(runs, clients=4, major=15).heap_pages
     assert isinstance(before, Interval)
-    assert (before.mid - before.low, before.high - before.mid) == pytest.approx((0.5, 40.5))
+    own = alone.heap_pages.high - 100
+    assert (before.mid - before.low, before.high - before.mid) == pytest.approx((own, 40 + own))
     kept = [_run(heap_pages=100, n_tup_hot_upd=1000, n_tup_newpage_upd=0)] * 2
     found = spread(kept, clients=4, major=15).heap_pages
     assert isinstance(found, Interval)
-    assert found.high == pytest.approx(100.5), "nothing grew"
+    assert found.high < 100.5, "nothing grew"
 
 
 def test_who_meets_a_truncate_is_not_certain() -> None:
@@ -287,6 +289,32 @@ def test_who_meets_a_truncate_is_not_certain() -> None:
     assert truncated_of(replace(profile, workload=alone)) == {}
 
 
+def test_an_upsert_may_insert_what_another_has_inserted() -> None:
+    """Random profile 41000-67 stated 388 rows inserted, none deleted; 15.18 had 389 and 1."""
+    table = {"name": "t", "rows": 9,
+             "columns": [{"name": name, "type": "int4"} for name in ("k", "v")],
+             "indexes": [{"name": "i", "columns": ["k"], "unique": True}]}  # fmt: skip
+    for clients, found in ((1, frozenset()), (3, {"t"})):
+        profile = parse_profile(
+            {
+                "schema_version": 1,
+                "table": [table],
+                "operation": [{"table": "t", "kind": "upsert", "sets": ["v"]}],
+                "run": {"operations": 99, "clients": clients},
+            }
+        )
+        assert upserted_of(profile) == found
+    runs = [_run(n_tup_ins=388)] * 8
+    several = spread(runs, clients=3, major=15, upserted={"t"})
+    for part in (several, several.by_table["t"]):
+        assert isinstance(part.n_tup_ins, Interval)
+        assert part.n_tup_ins.high > 389
+        assert isinstance(part.n_tup_del, Interval)
+        assert part.n_tup_del.high > 1
+        assert part.n_tup_upd == 1000
+    assert spread(runs, clients=3, major=15).n_tup_ins == 388
+
+
 def test_clients_may_begin_a_free_space_map() -> None:
     """A table that several clients fill may get three map pages, logged whole with checksums."""
     filled = [_run(n_tup_ins=1000, n_tup_upd=0, n_tup_hot_upd=0, wal_fpi=0, wal_fpi_bytes=0)] * 2
@@ -296,7 +324,8 @@ def test_clients_may_begin_a_free_space_map() -> None:
         assert part.wal_fpi_bytes == Interval(low=0, mid=0, high=3 * 8192, level=LEVEL)
     assert spread(filled, clients=4, major=18).wal_fpi == 0
     assert spread(filled, clients=1, major=18, logs_hints=True).wal_fpi == 0
-    assert spread(filled, clients=4, major=15, logs_hints=True).wal_fpi == 0
+    before = spread(filled, clients=4, major=15, logs_hints=True).wal_fpi
+    assert before == Interval(low=0, mid=0, high=3, level=LEVEL)
     updated = [_run(n_tup_ins=0, wal_fpi=0, wal_fpi_bytes=0)] * 2
     assert spread(updated, clients=4, major=18, logs_hints=True).wal_fpi == 0
 
@@ -308,8 +337,29 @@ def test_shares_stay_shares() -> None:
     )
     assert isinstance(found.hot_frac, Interval)
     assert isinstance(found.newpage_frac, Interval)
-    assert (found.hot_frac.low, found.hot_frac.high) == (0.9985, 1.0)
-    assert (found.newpage_frac.low, found.newpage_frac.high) == (0.0, 0.0015)
+    half_a_miss = pytest.approx(1.645 * 0.5**0.5 / 1000)
+    assert (1 - found.hot_frac.low, found.hot_frac.high) == (half_a_miss, 1.0)
+    assert (found.newpage_frac.low, found.newpage_frac.high) == (0.0, half_a_miss)
+
+
+def test_seldom_misses_are_seen_by_few_runs() -> None:
+    """
+    A page more or less is a count by chance; of many misses the runs' own spread tells.
+
+    With a half-width of 0.15 % of the updates instead, 100 % of the intervals of 90 % held.
+    """
+
+    def half(misses: int, key: str = "n_tup_hot_upd") -> float:
+        runs = [_run(n_tup_upd=100_000, n_tup_hot_upd=100_000 - misses)] * 8
+        found = spread(runs, clients=2, major=18).value(key)
+        assert isinstance(found, Interval)
+        return found.mid - found.low
+
+    assert half(0) < half(2) < half(4)
+    assert half(4_000) == pytest.approx(half(4), rel=1e-4)
+    assert half(100_000 - 1) < half(4), "nor are those seldom that are HOT"
+    assert half(4) == pytest.approx(3.29, abs=0.001)
+    assert half(4, "pages_modified") > 6
 
 
 def test_missing_stays_missing() -> None:

@@ -30,7 +30,7 @@ def test_how_clients_came_on_is_told_in_every_way(server: dict[str, Any]) -> Non
     )
     run = SimpleNamespace(
         maintained=(),
-        standing=Standing(share=0.1, transactions=12.0),
+        standing=Standing(share=0.1, lengths=(12.0,)),
         course=COURSE,
         transactions=100,
         events=(),
@@ -47,5 +47,5 @@ def test_how_clients_came_on_is_told_in_every_way(server: dict[str, Any]) -> Non
     plan = RunPlan(cells=make_cells(profile, None, None, ()), version=PgVersion.parse("18.4"))
     (given,), _, _ = _both(profile, plan, twin, lambda: [run])  # type: ignore[list-item]
     assert isinstance(given, Given)
-    assert (given.standing, given.course) == ((0.1, 12.0), COURSE)
+    assert (given.standing, given.course) == ((0.1, (12.0,)), COURSE)
     assert played[-1].given == [given]

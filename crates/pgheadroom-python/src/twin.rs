@@ -364,7 +364,7 @@ pub fn simulate(
     storage: &str,
     engine: &str,
     order: bool,
-    standing: Option<(f64, f64)>,
+    standing: Option<(f64, Vec<f64>)>,
     course: Option<Vec<Vec<u32>>>,
     progress: Option<Py<Progress>>,
 ) -> PyResult<Simulated> {
@@ -395,10 +395,7 @@ pub fn simulate(
         .flatten()
         .collect(),
         order,
-        standing: standing.map(|(share, transactions)| run::Standing {
-            share,
-            transactions,
-        }),
+        standing: standing.map(|(share, lengths)| run::Standing { share, lengths }),
         course: course.unwrap_or_default(),
     };
     let monitor = progress.map_or_else(Arc::default, |progress| monitor_of(&progress));

@@ -23,11 +23,11 @@ _TIMES = 10
 @dataclass(frozen=True, slots=True)
 class Standing:
     """
-    What share of a run's transactions stood still, and for how many of another client's each.
+    What share of a run's transactions stood still, and for how many of another client's each did.
     """
 
     share: float
-    transactions: float
+    lengths: tuple[float, ...]
 
 
 def standing(log: TransactionLog, clients: int) -> Standing | None:
@@ -51,7 +51,6 @@ def standing(log: TransactionLog, clients: int) -> Standing | None:
     during = np.searchsorted(ends, ends, "left") - np.searchsorted(ends, begins, "right")
     still = during[during >= _TIMES * others]
     if still.size == 0:
-        return Standing(0.0, 0.0)
-    return Standing(
-        share=float(still.size / ends.size), transactions=float(still.mean() / others - 1)
-    )
+        return Standing(0.0, ())
+    lengths = np.sort(still) / others - 1
+    return Standing(share=float(still.size / ends.size), lengths=tuple(lengths.tolist()))

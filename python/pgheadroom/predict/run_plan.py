@@ -52,7 +52,8 @@ class Given:
     `maintained` has when each command of maintenance ran, where transactions are not counted; empty
     where they are. `holds` are
     further ones whose beginning and end are known to lie within a range each. `standing` is what
-    share of several clients' transactions stood still, and for how many of another client's each;
+    share of several clients' transactions stood still, and for how many of another client's each
+    of them did;
     `course` the transactions of each client by stretch of the run.
     """
 
@@ -61,7 +62,7 @@ class Given:
     snapshots: tuple[tuple[float, float], ...] | None = None
     maintained: tuple[float, ...] = ()
     holds: tuple[tuple[Span, Span], ...] = ()
-    standing: tuple[float, float] | None = None
+    standing: tuple[float, tuple[float, ...]] | None = None
     course: tuple[tuple[int, ...], ...] = ()
 
 
@@ -112,7 +113,7 @@ class Piece:
     windows: int = 0
     later: tuple[tuple[str, int], ...] = ()
     rewrites: tuple[tuple[str, float, float | None], ...] = ()
-    standing: tuple[float, float] | None = None
+    standing: tuple[float, tuple[float, ...]] | None = None
     course: tuple[tuple[int, ...], ...] = ()
     is_maintained: bool = False
 

@@ -2,16 +2,17 @@
 Several runs of the twin become one outcome: exact numbers stay, the rest gets intervals.
 
 An interval is meant to hold what one run of a server gives, not the mean of many: the spread of
-the twin's runs (Student's t, for a new observation) and the error of the model, added as
-variances.
+the twin's runs (Student's t, for a new observation), and the least that chance alone makes of
+updates that miss HOT, added as variances. By a simulated clock it is the error of the model instead
+of chance.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from pgheadroom.outcome import KEYS, SHARES, Outcome, Value, mid, middle, outcome_of
 from pgheadroom.profile import Profile, RowRange
@@ -24,24 +25,44 @@ LEVEL = 0.9
 _STEADY = ("n_tup_ins", "n_tup_upd", "n_tup_del")
 """What the statements decide: equal in all of the twin's runs, it is taken as certain."""
 
-# Half-widths of the model's own error at LEVEL, beside what the twin's runs spread over: set by 72
-# proofs of 36 profiles with several clients, autovacuum or checkpoints on 18.4 and 16.14, of whose
-# 899 intervals 94 % then held; the proofs of docs/accuracy.md were made afterwards.
-_MODEL_SHARE = 0.0015
 _IMAGE_FRAC = 0.02  # recorded profiles (golden/compressed) were off by 1.04 % at most
-_MODEL_FRAC: Mapping[str, float] = {
-    "heap_pages": 0.005,
-    "index_pages": 0.01,
-    "wal_bytes": 0.0125,
-    "wal_fpi_bytes": 0.0125,
-    "wal_fpi": 0.0125,
-    "wal_bytes_per_update": 0.0125,
-}
-_MODEL_FRAC_ELSE = 0.01
 
-# Those proofs knew when autovacuum and checkpoints took part. By a simulated clock nobody does:
-# twice as wide, about what nine runs were foreseen with (129 of 130 intervals held).
-_BY_CLOCK = 2
+# Updates that miss HOT are seldom where there is room: the twin's runs may all have none, or as
+# many, by chance. Their number varies at least as a binomial one does; of none that were seen half
+# a one is expected (Jeffreys' prior), and of more than a few the runs' own spread tells. What one
+# more makes of each figure: a version that comes to another page and an entry in an index, three
+# records, and the images of two pages where images are logged.
+_CHANCE_LEAST, _CHANCE_MOST = 0.5, 4.0
+_NORMAL = 1.645  # of a normal distribution 90 % lie within so many standard deviations
+_OF_A_MISS: Mapping[str, float] = {
+    "n_tup_hot_upd": 1,
+    "n_tup_newpage_upd": 1,
+    "heap_pages": 0.02,
+    "pages_modified": 2,
+    "wal_records": 3,
+    "wal_bytes": 200,
+}
+_IMAGES_OF_A_MISS: Mapping[str, float] = {
+    "wal_fpi": 2,
+    "wal_fpi_bytes": 2 * PAGE_BYTES,
+    "wal_bytes": 2 * PAGE_BYTES,
+}
+
+# What is left beside: of the figures that count pages and WAL, in 212 runs of 18.4, 16.14 and 15.18
+# with 2 to 8 clients (docs/method.md has how many intervals held without it, and with it).
+_REST_FRAC = 0.003
+
+# Half-widths of the model's own error at LEVEL where a simulated clock says when autovacuum and
+# checkpoints take part: about what nine runs were foreseen with (129 of 130 intervals held).
+_CLOCK_SHARE = 0.003
+_CLOCK_FRAC: Mapping[str, float] = {
+    "heap_pages": 0.01,
+    "wal_bytes": 0.025,
+    "wal_fpi_bytes": 0.025,
+    "wal_fpi": 0.025,
+    "wal_bytes_per_update": 0.025,
+}
+_CLOCK_FRAC_ELSE = 0.02
 
 # Entries of an expression whose values are made of what is stated of them: five indexes, each
 # alone, were off by 10 % of all index pages and 0.4 % of the WAL at most (18.4). Of values of which
@@ -60,9 +81,10 @@ _OPEN_PAGES_PER_CLIENT = 0.5
 # (RelationAddExtraBlocks, same file, REL_15_STABLE): 11 to 40 pages with 4 clients.
 _EXTRA_PAGES_PER_CLIENT = 10
 _EXTRA_PAGES_UNTIL_MAJOR = 15
-# Pages that are added for others are told to the table's free space map, from 16 on. A table that
-# had none gets its three pages then, which hints dirty: logged whole where hints are logged. So on
-# 18.4 in three of three profiles with four or eight clients that fill an empty table.
+# Pages that are added for others are told to the table's free space map. A table that had none gets
+# its three pages then, which hints dirty: logged whole where hints are logged. So on 18.4 in three
+# of three profiles with four or eight clients that fill an empty table, and on 15.18 in one with
+# three (random profile 41000-55).
 _NEW_MAP_PAGES = 3
 _PER_MODIFIED_PAGE = {
     "pages_modified": 1,
@@ -73,6 +95,7 @@ _PER_MODIFIED_PAGE = {
 # A client that is in a transaction when TRUNCATE asks for its lock, and one that waits behind it,
 # have statements on either side of it that the twin draws otherwise.
 _TURNS_BESIDE_TRUNCATE = 2
+_UPDATES = ("n_tup_hot_upd", "n_tup_newpage_upd")
 _OF_THE_HEAP = ("n_tup_hot_upd", "n_tup_newpage_upd", "heap_pages", *_STEADY, *SHARES)
 _COUNTS_OF_PAGES = ("heap_pages", "pages_modified")
 
@@ -193,6 +216,7 @@ def spread(
     logs_hints: bool = False,
     made_up: MadeUp = NOTHING,
     truncated: Mapping[str, float] | None = None,
+    upserted: Collection[str] = (),
 ) -> Outcome:
     """
     The outcome of a statistical cell.
@@ -206,6 +230,7 @@ def spread(
         logs_hints: Whether the first hint on a page is logged with its image.
         made_up: How little is known of values of expressions in indexes.
         truncated: Rows of tables that statements find or not, by table (`truncated_of`).
+        upserted: Tables with upserts by several clients (`upserted_of`).
     """
     truncated = truncated or {}
     assert len(runs) >= 2, "one run shows no spread"
@@ -218,7 +243,7 @@ def spread(
             WHOLE if name in samples.entire else _of_table(part, samples),
             by_clock,
             (made_up.times, made_up.indexes.get(name, 0)),
-            truncated.get(name, 0),
+            _steady_halves(part, truncated.get(name, 0), name in upserted),
         )
         for name, part in parts.items()
     }
@@ -230,7 +255,8 @@ def spread(
     opened = sum(_of_table(part, samples).open_pages for part in sampled)
     of_all = replace(samples, open_pages=opened)
     of_values = (made_up.times, sum(made_up.indexes.values()))
-    whole = _spread_of(runs, growth, of_all, by_clock, of_values, sum(truncated.values()))
+    steady = _steady_halves(runs, sum(truncated.values()), bool(upserted))
+    whole = _spread_of(runs, growth, of_all, by_clock, of_values, steady)
     return replace(whole, by_table=tables)
 
 
@@ -250,6 +276,34 @@ def truncated_of(profile: Profile) -> Mapping[str, float]:
             beside = _TURNS_BESIDE_TRUNCATE * run.clients * most
             rows[command.table] = rows.get(command.table, 0) + beside
     return rows
+
+
+def upserted_of(profile: Profile) -> frozenset[str]:
+    """
+    Tables whose counts of inserted and deleted rows several clients' upserts make uncertain.
+
+    A row that an upsert has inserted and then finds to be another one's counts as inserted and
+    deleted; the twin's upserts look and insert at once.
+
+    Source: `ExecInsert` and `heap_abort_speculative`, src/backend/executor/nodeModifyTable.c and
+    src/backend/access/heap/heapam.c (REL_18_STABLE).
+    """
+    if profile.workload.run.clients == 1:
+        return frozenset()
+    operations = profile.workload.operations
+    return frozenset(one.table for one in operations if one.kind == "upsert")
+
+
+def _steady_halves(
+    runs: Sequence[Outcome], truncated: float, is_upserted: bool
+) -> Mapping[str, float]:
+    """By how much counts are uncertain that statements decide; those that are certain are none."""
+    counted_at_all = [key for key in _STEADY if any(run.value(key) for run in runs)]
+    halves = dict.fromkeys(counted_at_all, truncated) if truncated else {}
+    if is_upserted:
+        for key in ("n_tup_ins", "n_tup_del"):
+            halves[key] = truncated + _NORMAL * math.sqrt(_CHANCE_LEAST)
+    return halves
 
 
 def _rows_of_a_transaction(profile: Profile, table: str) -> int:
@@ -309,15 +363,21 @@ def _spread_of(
     samples: OfSamples,
     by_clock: bool,
     made_up: tuple[float, int],
-    truncated: float,
+    steady: Mapping[str, float],
 ) -> Outcome:
     updates = math.fsum(mid(run.n_tup_upd) for run in runs) / len(runs)
+    misses = updates - math.fsum(mid(run.n_tup_hot_upd) for run in runs) / len(runs)
     logs_images = any(mid(run.wal_fpi) for run in runs)
     found: dict[str, Value] = {}
     for key in KEYS:
         values = [middle(run.value(key)) for run in runs]
+        model = (
+            partial(_model_by_clock, key, updates=updates)
+            if by_clock
+            else partial(_chance, key, updates=updates, misses=misses, logs_images=logs_images)
+        )
         found[key] = _interval(
-            key, values, updates, growth, samples, by_clock, made_up, logs_images, truncated
+            key, values, updates, growth, samples, model, made_up, logs_images, steady
         )
     return outcome_of(found)
 
@@ -325,13 +385,11 @@ def _spread_of(
 def _growth(runs: Sequence[Outcome], clients: int, major: int, logs_hints: bool) -> _Growth:
     if clients == 1 or not _grows(runs):
         return _Growth()
-    if major <= _EXTRA_PAGES_UNTIL_MAJOR:
-        return _Growth(more=_EXTRA_PAGES_PER_CLIENT * clients)
     only_fills = any(run.n_tup_ins for run in runs) and not any(run.wal_fpi for run in runs)
-    return _Growth(
-        either_side=_OPEN_PAGES_PER_CLIENT * clients,
-        map_pages=_NEW_MAP_PAGES if logs_hints and only_fills else 0,
-    )
+    map_pages = _NEW_MAP_PAGES if logs_hints and only_fills else 0
+    if major <= _EXTRA_PAGES_UNTIL_MAJOR:
+        return _Growth(more=_EXTRA_PAGES_PER_CLIENT * clients, map_pages=map_pages)
+    return _Growth(either_side=_OPEN_PAGES_PER_CLIENT * clients, map_pages=map_pages)
 
 
 def _interval(
@@ -340,18 +398,18 @@ def _interval(
     updates: float,
     growth: _Growth,
     samples: OfSamples,
-    by_clock: bool,
+    model_of: Callable[[float], float],
     made_up: tuple[float, int],
     logs_images: bool,
-    truncated: float,
+    steady: Mapping[str, float],
 ) -> Value:
     numbers = [value for value in values if value is not None]
     if len(numbers) < len(values):
         return None
     first = numbers[0]
     mean = math.fsum(numbers) / len(numbers)
-    model = _model(key, mean, updates) * (_BY_CLOCK if by_clock else 1)
-    if key in _COUNTS_OF_PAGES and model > 0:
+    model = model_of(mean)
+    if key in _COUNTS_OF_PAGES and mean > 0:
         model = math.hypot(model, growth.either_side, samples.heap_pages)
     if key == "index_pages":
         model = math.hypot(model, samples.index_pages)
@@ -360,10 +418,11 @@ def _interval(
         frac = _STATED_FRAC.get(key, _STATED_FRAC_ELSE)
         pages = _MADE_UP_PAGES * indexes * _of_a_page(key, updates, logs_images)
         model = math.hypot(model, times * frac * mean, pages)
-    if key in _STEADY and truncated:
-        model = truncated if mean else 0.0
+    if key in _STEADY:
+        model = steady.get(key, 0.0)
     new_map = growth.map_pages * _PER_MODIFIED_PAGE.get(key, 0)
-    is_certain = (key in _STEADY and truncated == 0) or (model == 0 and new_map == 0)
+    is_nothing = mean == model == new_map == 0
+    is_certain = (key in _STEADY and key not in steady) or is_nothing
     if all(value == first for value in numbers) and is_certain:
         return first
     variance = math.fsum((value - mean) ** 2 for value in numbers) / (len(numbers) - 1)
@@ -391,13 +450,41 @@ def _of_a_page(key: str, updates: float, logs_images: bool) -> float:
     return _PER_MODIFIED_PAGE.get(key, 0)
 
 
-def _model(key: str, mean: float, updates: float) -> float:
+def _chance(key: str, mean: float, *, updates: float, misses: float, logs_images: bool) -> float:
+    """Half-width of what chance makes of updates that miss HOT, and of the rest."""
+    if key in SHARES or key in _UPDATES:
+        return _chance_of_misses(key, updates, misses, logs_images=logs_images)
+    if mean == 0:
+        return 0.0
+    rest = _REST_FRAC * mean
+    return math.hypot(rest, _chance_of_misses(key, updates, misses, logs_images=logs_images))
+
+
+def _chance_of_misses(key: str, updates: float, misses: float, *, logs_images: bool) -> float:
+    if not updates:
+        return 0.0
+    variance = misses * (1 - misses / updates)
+    half = _NORMAL * math.sqrt(min(max(variance, _CHANCE_LEAST), _CHANCE_MOST))
+    if key in SHARES:
+        return half / updates
+    each = _OF_A_MISS.get(key, 0.0)
+    if logs_images:
+        each += _IMAGES_OF_A_MISS.get(key, 0.0)
+    if key == "wal_bytes_per_update":
+        each = _OF_A_MISS["wal_bytes"] + logs_images * _IMAGES_OF_A_MISS["wal_bytes"]
+        return half * each / updates
+    if key == "wal_nonfpi_bytes_per_update":
+        return half * _OF_A_MISS["wal_bytes"] / updates
+    return half * each
+
+
+def _model_by_clock(key: str, mean: float, *, updates: float) -> float:
     """Half-width of the model's error; 0 for what cannot be anything but 0."""
     if key in SHARES:
-        return _MODEL_SHARE
-    if key in ("n_tup_hot_upd", "n_tup_newpage_upd"):
-        return _MODEL_SHARE * updates
-    return _MODEL_FRAC.get(key, _MODEL_FRAC_ELSE) * mean
+        return _CLOCK_SHARE
+    if key in _UPDATES:
+        return _CLOCK_SHARE * updates
+    return _CLOCK_FRAC.get(key, _CLOCK_FRAC_ELSE) * mean
 
 
 _HALVINGS = 60  # to the last bit of the angle

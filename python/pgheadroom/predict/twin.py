@@ -28,6 +28,7 @@ from pgheadroom.predict.spread import (
     made_up_of,
     spread,
     truncated_of,
+    upserted_of,
 )
 from pgheadroom.predict.without_row import Turns, said_of, turns_of
 from pgheadroom.profile import Profile
@@ -202,6 +203,7 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
             logs_hints=plan.model.storage == "local" and _logs_hints(profile, major),
             made_up=made_up_of(profile),
             truncated=truncated_of(profile),
+            upserted=upserted_of(profile),
         )
     share = 1.0 if sample is None else sample.share
     turns = turns_of(runs, share)

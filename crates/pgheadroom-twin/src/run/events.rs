@@ -263,7 +263,7 @@ impl Plan {
             transactions_each: transactions.div_ceil(u64::from(spec.run.clients)),
             interleaving: conditions.interleaving,
             rate_per_s: spec.run.rate_per_s,
-            standing: conditions.standing,
+            standing: conditions.standing.clone(),
             course: conditions.course.clone(),
             isolation: match spec.run.isolation {
                 profile::Isolation::ReadCommitted => Isolation::ReadCommitted,

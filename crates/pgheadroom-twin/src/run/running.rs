@@ -67,7 +67,7 @@ impl<'a, W: Workload> Running<'a, W> {
             workload.clients(),
             plan.interleaving,
             plan.rate_per_s,
-            plan.standing,
+            plan.standing.clone(),
         )
         .of_calls(workload.is_one_call())
         .along(&plan.course);

@@ -12,7 +12,7 @@
 
 use crate::pgbench::Prng;
 use crate::run::course::Course;
-use crate::run::machine::{Machine, STALL, Standing};
+use crate::run::machine::{Machine, Standing};
 pub(super) use crate::run::turns::Turn;
 use crate::run::turns::Turns;
 
@@ -114,10 +114,7 @@ impl Schedule {
     /// The client's statement has been carried out, and takes its time.
     pub fn run_statement(&mut self, client: usize) {
         self.statements += 1.0;
-        let mut time = self.draw(1.0);
-        if self.uniform() < self.machine.stalls {
-            time += self.draw(STALL);
-        }
+        let time = self.draw(1.0) + self.stand_still(self.machine.inside, self.statements);
         self.push(time, Turn::EndStatement(client));
     }
 
@@ -129,7 +126,7 @@ impl Schedule {
     /// The client's next statement, or its COMMIT, follows after the way to the client and back.
     pub fn pause(&mut self, client: usize, turn: Turn) {
         let mean = self.machine.pause * self.slowness(client);
-        let time = self.draw_pause(mean) + self.stand_still();
+        let time = self.draw_pause(mean) + self.stand_still_on_the_way();
         self.push(time, turn);
     }
 
@@ -144,19 +141,29 @@ impl Schedule {
         time
     }
 
-    /// How long a client stands still on its way, as it now and then does where that was measured:
-    /// a backend that sleeps waits for a processor when it is woken, rather than lose it later.
-    #[allow(clippy::cast_precision_loss)] // few clients
-    fn stand_still(&mut self) -> f64 {
+    /// How long a client stands still on its way, if it does.
+    fn stand_still_on_the_way(&mut self) -> f64 {
         self.ways += 1.0;
-        let Some(standing) = self.machine.standing else {
+        self.stand_still(1.0 - self.machine.inside, self.ways)
+    }
+
+    /// How long a client stands still, if it does here: at one of so many places since the run
+    /// began, at which this part of the times lie that it does so.
+    #[allow(clippy::cast_precision_loss)] // few clients
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a place in a list
+    fn stand_still(&mut self, part: f64, places: f64) -> f64 {
+        let Some(share) = self.machine.standing.as_ref().map(|one| one.share) else {
             return 0.0;
         };
-        if self.ended == 0.0 || self.uniform() >= standing.share * self.ended / self.ways {
+        if self.ended == 0.0 || self.uniform() >= share * part * self.ended / places {
             return 0.0;
         }
+        let place = 1.0 - self.uniform();
         let transaction = self.now * self.waits.len() as f64 / self.ended;
-        self.draw(standing.transactions * transaction)
+        let lengths = self.machine.standing.as_ref().map(|one| &one.lengths[..]);
+        let lengths = lengths.unwrap_or_default();
+        let length = lengths.get((place * lengths.len() as f64) as usize);
+        length.map_or(0.0, |length| length * transaction)
     }
 
     /// The client's statement waits.
@@ -261,7 +268,7 @@ impl Schedule {
             self.throttle = Some(next);
             next.max(self.now)
         } else {
-            self.now + self.draw_pause(pause) + self.stand_still()
+            self.now + self.draw_pause(pause) + self.stand_still_on_the_way()
         };
         self.turns.push(time, Turn::Begin(client));
     }
@@ -376,7 +383,7 @@ mod tests {
     fn clients_stand_still_as_measured() {
         let standing = Standing {
             share: 0.02,
-            transactions: 25.0,
+            lengths: vec![10.0, 90.0],
         };
         let mut schedule = Schedule::new(4, 1, None, Some(standing));
         let (mut long, mut count) = (0, 0);
@@ -387,15 +394,15 @@ mod tests {
                 Turn::EndStatement(client) => {
                     count += 1;
                     let all = (schedule.now - ended[client]) * schedule.ended / schedule.now;
-                    long += u32::from(all > 4.0 * 25.0);
+                    long += u32::from(all > 4.0 * 50.0);
                     ended[client] = schedule.now;
                     schedule.end_transaction(client);
                 }
                 _ => {}
             }
         }
-        // Of an exponential distribution 37 % are longer than the mean.
-        let (expected, found) = (40_000.0 * 0.02 * 0.37, f64::from(long));
+        // Each length is as likely.
+        let (expected, found) = (40_000.0 * 0.02 * 0.5, f64::from(long));
         assert!(found > 0.8 * expected && found < 1.2 * expected, "{found}");
     }
 
