@@ -114,5 +114,5 @@ def test_the_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     layout, curve, sentence, chart = shown
     assert "<table>" in layout._repr_html_()
     assert "<table>" in curve._repr_html_()
-    assert "100.0 % HOT" in sentence
+    assert "100.0% HOT" in sentence, "as Python writes it in the notebook"
     assert chart.to_dict()["mark"]["type"] == "line"
