@@ -84,10 +84,9 @@ _OPEN_PAGES_PER_CLIENT = 0.5
 # (RelationAddExtraBlocks, same file, REL_15_STABLE): 11 to 40 pages with 4 clients.
 _EXTRA_PAGES_PER_CLIENT = 10
 _EXTRA_PAGES_UNTIL_MAJOR = 15
-# Pages that are added for others are told to the table's free space map. A table that had none gets
-# its three pages then, which hints dirty: logged whole where hints are logged. So on 18.4 in three
-# of three profiles with four or eight clients that fill an empty table, and on 15.18 in one with
-# three (random profile 41000-55).
+# Pages that are added for others are told to the table's free space map, from 16 on. A table that
+# had none gets its three pages then, which hints dirty: logged whole where hints are logged. So on
+# 18.4 in three of three profiles with four or eight clients that fill an empty table.
 _NEW_MAP_PAGES = 3
 _PER_MODIFIED_PAGE = {
     "pages_modified": 1,
@@ -99,7 +98,7 @@ _PER_MODIFIED_PAGE = {
 # have statements on either side of it that the twin draws otherwise.
 _TURNS_BESIDE_TRUNCATE = 2
 _UPDATES = ("n_tup_hot_upd", "n_tup_newpage_upd")
-_OF_THE_HEAP = ("n_tup_hot_upd", "n_tup_newpage_upd", "heap_pages", *_STEADY, *SHARES)
+_OF_THE_HEAP = (*_UPDATES, "heap_pages", *_STEADY, *SHARES)
 _COUNTS_OF_PAGES = ("heap_pages", "pages_modified")
 
 
@@ -387,11 +386,13 @@ def _spread_of(
 def _growth(runs: Sequence[Outcome], clients: int, major: int, logs_hints: bool) -> _Growth:
     if clients == 1 or not _grows(runs):
         return _Growth()
-    only_fills = any(run.n_tup_ins for run in runs) and not any(run.wal_fpi for run in runs)
-    map_pages = _NEW_MAP_PAGES if logs_hints and only_fills else 0
     if major <= _EXTRA_PAGES_UNTIL_MAJOR:
-        return _Growth(more=_EXTRA_PAGES_PER_CLIENT * clients, map_pages=map_pages)
-    return _Growth(either_side=_OPEN_PAGES_PER_CLIENT * clients, map_pages=map_pages)
+        return _Growth(more=_EXTRA_PAGES_PER_CLIENT * clients)
+    only_fills = any(run.n_tup_ins for run in runs) and not any(run.wal_fpi for run in runs)
+    return _Growth(
+        either_side=_OPEN_PAGES_PER_CLIENT * clients,
+        map_pages=_NEW_MAP_PAGES if logs_hints and only_fills else 0,
+    )
 
 
 def _interval(

@@ -152,16 +152,14 @@ impl Schedule {
     #[allow(clippy::cast_precision_loss)] // few clients
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a place in a list
     fn stand_still(&mut self, part: f64, places: f64) -> f64 {
-        let Some(share) = self.machine.standing.as_ref().map(|one| one.share) else {
+        let Some(Standing { share, lengths }) = &self.machine.standing else {
             return 0.0;
         };
-        if self.ended == 0.0 || self.uniform() >= share * part * self.ended / places {
+        if self.ended == 0.0 || uniform(&mut self.prng) >= share * part * self.ended / places {
             return 0.0;
         }
-        let place = 1.0 - self.uniform();
+        let place = 1.0 - uniform(&mut self.prng);
         let transaction = self.now * self.waits.len() as f64 / self.ended;
-        let lengths = self.machine.standing.as_ref().map(|one| &one.lengths[..]);
-        let lengths = lengths.unwrap_or_default();
         let length = lengths.get((place * lengths.len() as f64) as usize);
         length.map_or(0.0, |length| length * transaction)
     }
