@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pgheadroom.advise.advice import Advice
+from pgheadroom.doctor.values import Diagnosis
 from pgheadroom.forms import json_schema
 from pgheadroom.lab.design import Request
 from pgheadroom.lab.environment_form import Environment
@@ -52,6 +53,7 @@ def schemas() -> Mapping[str, dict[str, Any]]:
         "plan": json_schema(Plan, title="Plan", frame={"digest": text}),
         "applied": json_schema(AppliedRecord, title="Applied record"),
         "verification": json_schema(Verification, title="Verification"),
+        "doctor": json_schema(Diagnosis, title="Examination of a database"),
         "migration-check": json_schema(MigrationCheck, title="Check of a migration"),
         "layout": json_schema(Layout, title="Layout"),
         "wal-stats": json_schema(WalStats, title="WAL by relation and cause"),

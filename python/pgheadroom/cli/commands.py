@@ -54,6 +54,11 @@ PANELS: dict[str, dict[str, Command]] = {
             function="advise_command",
             summary="Advise a fillfactor for each table, with its curve.",
         ),
+        "doctor": Command(
+            module="doctor",
+            function="doctor_command",
+            summary="Look for what costs or harms, each finding with its price.",
+        ),
         "check": Command(
             module="check",
             function="check_command",

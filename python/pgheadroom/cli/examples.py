@@ -29,6 +29,13 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "pgheadroom advise shop.json --goal wal",
         ),
     ),
+    "doctor": (
+        ("What is wrong, by the rates of a minute", "pgheadroom doctor dbname=shop --for 60s"),
+        (
+            "For a nightly job: only what is new, exit code 1 from warnings on",
+            "pgheadroom doctor dbname=shop --baseline shop.json --fail-on warning",
+        ),
+    ),
     "check": (
         (
             "A migration, before it is merged",

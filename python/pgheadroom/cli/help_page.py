@@ -53,6 +53,11 @@ METAVARS = {
     "--engine": "KIND",
     "--rewrite-how": "HOW",
     "--io": "LEVELS",
+    "--explain": "RULE",
+    "--fail-on": "SEVERITY",
+    "--baseline": "FILE",
+    "--accept": "RULE:OBJECT",
+    "--until": "DATE",
     "--script": "LEVELS",
 }
 """What to write behind an option, where its definition does not say."""

@@ -1,0 +1,64 @@
+"""
+When autovacuum comes to a table: its threshold, by settings and storage parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pgheadroom.doctor.rule import Facts, QueryRow
+from pgheadroom.units import PAGE_BYTES
+
+SQL = """
+SELECT c.oid::int8 AS oid, coalesce(on_.nspname, n.nspname) AS schema,
+       coalesce(o.relname, c.relname) AS name, c.relkind = 't' AS is_toast,
+       c.relpages, c.reltuples::float8 AS reltuples,
+       pg_stat_get_live_tuples(c.oid) AS n_live_tup, pg_stat_get_dead_tuples(c.oid) AS n_dead_tup,
+       extract(epoch FROM greatest(pg_stat_get_last_autovacuum_time(c.oid),
+                                   pg_stat_get_last_vacuum_time(c.oid)))::float8 AS vacuum_epoch_s,
+       (SELECT jsonb_object_agg(p.option_name, p.option_value)
+        FROM pg_options_to_table(c.reloptions) p) AS reloptions
+FROM pg_class c
+JOIN pg_namespace n ON n.oid = c.relnamespace
+LEFT JOIN pg_class o ON c.relkind = 't' AND o.reltoastrelid = c.oid
+LEFT JOIN pg_namespace on_ ON on_.oid = o.relnamespace
+WHERE c.relkind IN ('r', 'm', 't') AND c.relpersistence <> 't'
+  AND coalesce(on_.nspname, n.nspname) <> 'information_schema'
+  AND coalesce(on_.nspname, n.nspname) !~ '^pg_'
+  AND pg_stat_get_dead_tuples(c.oid) * c.relpages > 0
+"""
+
+
+def trigger_rows(facts: Facts, row: QueryRow) -> float:
+    """
+    Dead rows from which on autovacuum vacuums the table.
+
+    Source: `relation_needs_vacanalyze`, autovacuum.c.
+    """
+    options: Mapping[str, str] = row["reloptions"] or {}
+
+    def value(name: str) -> float:
+        own = float(options.get(name, -1))
+        return facts.number(name) if own < 0 else own
+
+    rows = max(float(row["reltuples"] or 0), 0.0)
+    threshold = value("autovacuum_vacuum_threshold")
+    found = threshold + value("autovacuum_vacuum_scale_factor") * rows
+    if "autovacuum_vacuum_max_threshold" not in facts.settings:
+        return found
+    most = float(options.get("autovacuum_vacuum_max_threshold", -2))  # -1 is no limit
+    most = facts.number("autovacuum_vacuum_max_threshold") if most < -1 else most
+    return found if most < 0 else min(found, most)
+
+
+def is_switched_off(facts: Facts, row: QueryRow) -> bool:
+    """Whether autovacuum comes to the table only to freeze it."""
+    own = str((row["reloptions"] or {}).get("autovacuum_enabled", "on")).lower()
+    never = {"off", "false", "no", "0", "f", "n", "fa", "fal", "fals", "of"}
+    return facts.settings["autovacuum"] == "off" or own in never
+
+
+def dead_bytes(row: QueryRow) -> float:
+    """Of the table's pages, as many as dead rows are of all."""
+    dead, live = int(row["n_dead_tup"]), int(row["n_live_tup"])
+    return int(row["relpages"]) * PAGE_BYTES * dead / max(dead + live, 1)

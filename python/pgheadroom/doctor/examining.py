@@ -1,0 +1,320 @@
+"""
+Examining a database: each rule's query in turn, nothing held between them.
+
+    moment      clock, version, how far the statistics reach back, settings
+    start       the counters of rules that count, where there is an interval
+    end         every rule's query, and what it decides
+
+A rule that is stopped (statement_timeout, a lock, a missing right) is named as blind and the others
+go on. Where the connection ends, or somebody interrupts, what was found until then is the answer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pgheadroom
+from pgheadroom.doctor.rule import RATES_FROM_S, Facts, QueryRow, Rule
+from pgheadroom.doctor.values import SEVERITIES, Blind, Diagnosis, Examined, Finding
+from pgheadroom.progress import Say
+from pgheadroom.units import show_duration
+
+if TYPE_CHECKING:
+    import psycopg
+
+APPLICATION_NAME = "pgheadroom doctor"
+SESSION_SETTINGS = {
+    "statement_timeout": "5s",  # a query of a rule takes some hundredths; arbitrary
+    "jit": "off",
+    "max_parallel_workers_per_gather": "0",  # our reading takes one process, never more
+    "client_encoding": "UTF8",
+}
+_RIGHTS = ("42501",)  # insufficient_privilege
+
+_MOMENT = """
+SELECT extract(epoch FROM clock_timestamp())::float8 AS at_epoch_s,
+       current_setting('server_version') AS server_version,
+       current_database() AS database, current_user AS role,
+       pg_is_in_recovery() AS in_recovery,
+       pg_has_role(current_user, 'pg_read_all_stats', 'USAGE')
+         OR (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) AS monitors,
+       EXISTS (SELECT FROM pg_stat_replication WHERE application_name <> 'pg_basebackup')
+         OR EXISTS (SELECT FROM pg_replication_slots WHERE slot_type = 'physical') AS has_standbys,
+       -- A database that was never reset counts since the cluster's statistics began: what counts
+       -- for the whole cluster says when, but where it was reset by itself.
+       extract(epoch FROM coalesce(
+           (SELECT stats_reset FROM pg_stat_database WHERE datname = current_database()),
+           least((SELECT stats_reset FROM pg_stat_bgwriter),
+                 (SELECT stats_reset FROM pg_stat_wal),
+                 (SELECT stats_reset FROM pg_stat_archiver))))::float8 AS since_epoch_s
+"""
+_SETTINGS = "SELECT name, setting FROM pg_settings"
+
+
+@dataclass
+class Examination:
+    """
+    One examination of a database.
+
+    Attributes:
+        connection: From `read_only_session`.
+        rules: Which look.
+        ahead_s: By how much the clock is taken to be later than it is; for tests, which have no
+            time to wait until something is old.
+    """
+
+    connection: psycopg.Connection[Any]
+    rules: Sequence[Rule]
+    ahead_s: float = 0.0
+    _start: dict[str, Mapping[Any, QueryRow]] = field(default_factory=dict)
+    _blind: list[Blind] = field(default_factory=list)
+    _findings: list[Finding] = field(default_factory=list)
+    _began_s: dict[str, float] = field(default_factory=dict)
+    _is_interval: bool = False
+    _ended_s: float = 0.0
+    _looked: int = 0
+
+    def __post_init__(self) -> None:
+        # A pooler's server connection is not ours alone: nothing is prepared.
+        self.connection.prepare_threshold = None
+        for name, value in SESSION_SETTINGS.items():
+            self.connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+        self._moment = self._rows(_MOMENT)[0]
+        self._settings = {row["name"]: row["setting"] for row in self._rows(_SETTINGS)}
+        self._major = self.connection.info.server_version // 10000
+
+    def start(self) -> None:
+        """Read the counters at the interval's beginning."""
+        self._is_interval = True
+        for rule in self.rules:
+            query = rule.text_for(self._major)
+            if not rule.counters or query is None or self._is_elsewhere(rule):
+                continue
+            rows = self._asked(rule, query)
+            self._began_s[rule.id] = self._clock_s()
+            if rows is not None:
+                self._start[rule.id] = {_key(rule, row): row for row in rows}
+
+    def end(self) -> Diagnosis:
+        """Ask every rule, and put together what was found."""
+        self._ended_s = self._clock_s()
+        self._each(self.rules)
+        return self._diagnosis()
+
+    def _clock_s(self) -> float:
+        """Ours: each rule's interval is its own, for a pass takes a while."""
+        return time.monotonic() + self.ahead_s
+
+    def _now_s(self) -> float:
+        row = self._rows("SELECT extract(epoch FROM clock_timestamp())::float8 AS s")[0]
+        return float(row["s"]) + self.ahead_s
+
+    def _each(self, rules: Sequence[Rule]) -> None:
+        """All of them, as long as the connection lasts."""
+        import psycopg  # noqa: PLC0415 - loads libpq, which most commands do not need
+
+        done = 0
+        try:
+            facts = self._facts()
+            for rule in rules:
+                self._look(rule, facts)
+                done += 1
+        except psycopg.Error as error:
+            why = f"the connection ended: {str(error).strip().splitlines()[0]}"
+            self._cut(rules[done:], why)
+        except (KeyboardInterrupt, SystemExit):
+            # Whoever stops it is still told what was found.
+            self._cut(rules[done:], "interrupted before it could look")
+
+    def _cut(self, rules: Iterable[Rule], why: str) -> None:
+        named = {item.rule for item in self._blind}
+        self._blind += [
+            Blind(rule=rule.id, why=why, cut_off=True) for rule in rules if rule.id not in named
+        ]
+
+    def _facts(self) -> Facts:
+        now_s = self._now_s()
+        since_s = self._moment["since_epoch_s"]
+        return Facts(
+            major=self._major,
+            now_s=now_s,
+            interval_s=None,
+            since_s=since_s,
+            is_standby=bool(self._moment["in_recovery"]),
+            has_standbys=bool(self._moment["has_standbys"]),
+            monitors=bool(self._moment["monitors"]),
+            settings=self._settings,
+        )
+
+    def _is_elsewhere(self, rule: Rule) -> bool:
+        return bool(self._moment["in_recovery"]) and not rule.on_standby
+
+    def _look(self, rule: Rule, facts: Facts) -> None:
+        query = rule.text_for(self._major)
+        if self._is_elsewhere(rule):
+            self._is_blind(rule, "a standby does not count this: ask the primary")
+            return
+        if query is None:
+            self._is_blind(rule, f"PostgreSQL {self._major} does not count this")
+            return
+        rows = self._asked(rule, query)
+        if rows is None:
+            return
+        if rule.id in self._began_s:
+            interval_s = max(self._clock_s() - self._began_s[rule.id], 0.001)
+            facts = replace(facts, interval_s=interval_s)
+        if rule.needs_monitor and not facts.monitors:
+            self._is_blind(rule, "without pg_read_all_stats: other users' sessions are not seen")
+        counted = self._counted(rule, rows, facts)
+        if rule.is_rate:
+            told = [row for row in counted if facts.tells_rates(row)]
+            if len(told) < len(counted):
+                self._is_blind(rule, _too_young(facts, counted))
+            counted = told
+        for found in rule.decide(facts, counted):
+            if isinstance(found, Blind):
+                self._is_blind(rule, found.why, cut_off=found.cut_off)
+            else:
+                self._findings.append(found)
+        self._looked += 1
+
+    def _counted(self, rule: Rule, rows: Sequence[QueryRow], facts: Facts) -> list[QueryRow]:
+        """The rows with what was counted in the interval, where there is one."""
+        if not rule.counters or facts.interval_s is None:
+            return list(rows)
+        before = self._start.get(rule.id)
+        if before is None:
+            return []  # named as blind already
+        found: list[QueryRow] = []
+        was_reset = False
+        for row in rows:
+            earlier = before.get(_key(rule, row), {})  # one that is new counts from nothing
+            counts = {
+                name: None if row[name] is None else row[name] - (earlier.get(name) or 0)
+                for name in rule.counters
+            }
+            if any(count is not None and count < 0 for count in counts.values()):
+                was_reset = True
+                continue
+            found.append({**row, **counts})
+        if was_reset:
+            self._is_blind(rule, "statistics were reset inside the interval", cut_off=True)
+        return found
+
+    def _asked(self, rule: Rule, query: str) -> list[QueryRow] | None:
+        """The rows; None where the server refused, which is noted."""
+        import psycopg  # noqa: PLC0415 - as above
+
+        try:
+            return self._rows(query)
+        except psycopg.Error as error:
+            if self.connection.broken or self.connection.closed or error.sqlstate is None:
+                raise
+            why = f"{error.sqlstate} {type(error).__name__}: {_first_line(error)}"
+            self._is_blind(rule, why, cut_off=error.sqlstate not in _RIGHTS)
+            return None
+
+    def _is_blind(self, rule: Rule, why: str, *, cut_off: bool = False) -> None:
+        if not any(item.rule == rule.id and item.why == why for item in self._blind):
+            self._blind.append(Blind(rule=rule.id, why=why, cut_off=cut_off))
+
+    def _rows(self, query: str) -> list[QueryRow]:
+        from psycopg.rows import dict_row  # noqa: PLC0415 - as above
+
+        with self.connection.cursor(row_factory=dict_row) as cursor:
+            return list(cursor.execute(query.encode()).fetchall())
+
+    def _diagnosis(self) -> Diagnosis:
+        moment = self._moment
+        at_s = float(moment["at_epoch_s"]) + self.ahead_s
+        since_s = moment["since_epoch_s"]
+        began_s = min(self._began_s.values(), default=self._ended_s)
+        interval_s = round(self._ended_s - began_s, 3) if self._is_interval else None
+        return Diagnosis(
+            tool_version=pgheadroom.__version__,
+            examined=Examined(
+                at=_utc(at_s),
+                database=str(moment["database"]),
+                server=str(moment["server_version"]).split()[0],
+                role=str(moment["role"]),
+                in_recovery=bool(moment["in_recovery"]),
+                interval_s=interval_s,
+                statistics_since=None if since_s is None else _utc(since_s),
+                rules=self._looked,
+            ),
+            findings=by_effect(self._findings),
+            blind=tuple(sorted(self._blind, key=lambda item: (not item.cut_off, item.rule))),
+        )
+
+
+def examine(
+    connection: psycopg.Connection[Any],
+    rules: Sequence[Rule],
+    *,
+    interval_s: float | None = None,
+    say: Say = lambda _: None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Diagnosis:
+    """
+    Examine a database.
+
+    Args:
+        connection: From `read_only_session`.
+        rules: Which look.
+        interval_s: Between two readings of counters; None: one reading.
+        say: Told what happens, for people.
+        sleep: Waits.
+    """
+    import psycopg  # noqa: PLC0415 - as above
+
+    examination = Examination(connection, rules)
+    if interval_s is not None:
+        try:
+            examination.start()
+            say(f"watching for {show_duration(interval_s)}")
+            sleep(interval_s)
+        except (psycopg.Error, KeyboardInterrupt, SystemExit):
+            if not (connection.broken or connection.closed):
+                say("the interval was cut short")
+    return examination.end()
+
+
+def by_effect(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The worst first; among equals the dearest; what has a price before what has none."""
+
+    def place(found: Finding) -> tuple[Any, ...]:
+        amount = found.price.amount
+        return (
+            -SEVERITIES.index(found.severity),
+            amount is None,
+            -(amount or 0.0),
+            found.rule,
+            found.object,
+        )
+
+    return tuple(sorted(findings, key=place))
+
+
+def _key(rule: Rule, row: QueryRow) -> Any:
+    return tuple(row[name] for name in rule.key)
+
+
+def _too_young(facts: Facts, rows: Sequence[QueryRow]) -> str:
+    lengths = [length for row in rows if (length := facts.length_s(row)) is not None]
+    if not lengths:
+        return "nothing says since when the statistics count: watch an interval"
+    return (
+        f"the statistics reach back {show_duration(min(lengths))}: rates need "
+        f"{show_duration(RATES_FROM_S)} of them, or an interval that is watched"
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), "")
+
+
+def _utc(at_s: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at_s))

@@ -1,0 +1,79 @@
+"""WAL that is not archived."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pgheadroom.doctor.rule import Facts, QueryRow, Rule, bytes_held
+from pgheadroom.doctor.values import Finding, Remedy
+from pgheadroom.units import show_bytes, show_duration
+
+# How far the log has gone since the last segment that was archived; segments' names begin with the
+# timeline, and a switch to another makes the two hard to compare: then nothing is said.
+_SQL = """
+SELECT 1 AS id, a.failed_count, a.archived_count, a.last_failed_wal, a.last_archived_wal,
+       extract(epoch FROM a.last_failed_time)::float8 AS failed_epoch_s,
+       extract(epoch FROM a.last_archived_time)::float8 AS archived_epoch_s,
+       extract(epoch FROM a.stats_reset)::float8 AS since_epoch_s,
+       pg_walfile_name(pg_current_wal_insert_lsn()) AS current_wal
+FROM pg_stat_archiver a
+WHERE current_setting('archive_mode') <> 'off'
+"""
+
+
+def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
+    for row in rows:
+        failed_s, archived_s = row["failed_epoch_s"], row["archived_epoch_s"]
+        if failed_s is None or (archived_s is not None and archived_s > failed_s):
+            continue  # it goes on: what failed was tried again
+        segment_bytes = int(facts.number("wal_segment_size"))
+        waiting = _segments_between(row["last_failed_wal"], row["current_wal"], segment_bytes)
+        since = (
+            "never archived one"
+            if archived_s is None
+            else (f"archived the last one {show_duration(max(facts.now_s - archived_s, 0))} ago")
+        )
+        held = "" if waiting is None else f" {show_bytes(waiting * segment_bytes)} wait in pg_wal."
+        yield RULE.finding(
+            "error",
+            "archive_command",
+            f"Archiving fails at {row['last_failed_wal']} ({row['failed_count']:,} times "
+            f"{facts.over(row)}); it has {since}.{held} The log grows until the disk is full, and "
+            "backups end there.",
+            remedy=Remedy(
+                text="See the server's log for what archive_command or archive_library said, and "
+                "repair it; the archiver goes on by itself.",
+            ),
+            price=None
+            if waiting is None
+            else bytes_held(waiting * segment_bytes, "segments from the failed one to the current"),
+            failed_count=int(row["failed_count"]),
+            waiting_bytes=None if waiting is None else waiting * segment_bytes,
+        )
+
+
+def _segments_between(failed: str | None, current: str | None, segment_bytes: int) -> int | None:
+    """How many segments lie before the current one, the failed one counted; by their names."""
+    if not failed or not current or len(failed) != 24 or failed[:8] != current[:8]:
+        return None  # a history or backup file, or another timeline
+
+    def number(name: str) -> int:
+        return int(name[8:16], 16) * (2**32 // segment_bytes) + int(name[16:24], 16)
+
+    return max(number(current) - number(failed), 0)
+
+
+RULE = Rule(
+    id="archiver-failing",
+    question="Is WAL archived?",
+    book=("B12.14", "B14.5"),
+    sql={15: _SQL},
+    decide=_decide,
+    on_standby=False,
+    threshold="The last attempt failed: after one that succeeds the archiver has gone on.",
+    severity="error: pg_wal grows until the disk is full, and no backup reaches further.",
+    price="Bytes of WAL that wait, from the failed segment to the current one.",
+    remedy="Repair archive_command or archive_library.",
+    blind="An archiver that hangs in its command, or loses what it says it has archived.",
+    link="https://www.postgresql.org/docs/current/continuous-archiving.html",
+)

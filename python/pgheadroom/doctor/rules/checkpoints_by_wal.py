@@ -1,0 +1,132 @@
+"""Checkpoints that come because max_wal_size is full, not by the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pgheadroom.doctor.rule import DAY_S, Facts, QueryRow, Rule, bytes_a_day
+from pgheadroom.doctor.values import Finding, Remedy
+from pgheadroom.units import PAGE_BYTES, percent, show_bytes, show_count
+
+_SHARE_MAX = 0.10
+_COUNT_MIN = 3
+_WARN_SHARE = 0.5
+_RESETS_APART_S = 60.0
+_MIB = 1024**2
+
+_WAL = """
+       (SELECT wal_bytes::float8 FROM pg_stat_wal) AS wal_bytes,
+       (SELECT wal_fpi FROM pg_stat_wal) AS wal_fpi,
+       (SELECT extract(epoch FROM stats_reset)::float8 FROM pg_stat_wal) AS wal_since_epoch_s"""
+_SQL = {
+    15: f"""
+SELECT 1 AS id, checkpoints_req AS requested, checkpoints_timed + checkpoints_req AS done,
+       extract(epoch FROM stats_reset)::float8 AS since_epoch_s,{_WAL}
+FROM pg_stat_bgwriter
+""",
+    17: f"""
+SELECT 1 AS id, num_requested AS requested, num_timed + num_requested AS done,
+       extract(epoch FROM stats_reset)::float8 AS since_epoch_s,{_WAL}
+FROM pg_stat_checkpointer
+""",
+    # From 18 on those that had nothing to do are told apart.
+    18: f"""
+SELECT 1 AS id, num_requested AS requested, num_done AS done,
+       extract(epoch FROM stats_reset)::float8 AS since_epoch_s,{_WAL}
+FROM pg_stat_checkpointer
+""",
+}
+
+
+def distance_bytes(max_wal_size_bytes: float, segment_bytes: int, target: float) -> int:
+    """
+    WAL after which a checkpoint is requested.
+
+    Source: `CalculateCheckpointSegments` and `XLogCheckpointNeeded`, xlog.c.
+    """
+    segments = max(int(max_wal_size_bytes / segment_bytes / (1.0 + target)), 1)
+    return max(segments - 1, 1) * segment_bytes
+
+
+def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
+    for row in rows:
+        segment_bytes = int(facts.number("wal_segment_size"))
+        target = facts.number("checkpoint_completion_target")
+        max_bytes = facts.number("max_wal_size") * _MIB
+        distance = distance_bytes(max_bytes, segment_bytes, target)
+        requested, done = int(row["requested"]), int(row["done"])
+        # Others are requested too: by hand, for a base backup, a new database. No more can have
+        # been by WAL than there was WAL for.
+        by_wal = requested
+        is_bounded = facts.interval_s is not None or (
+            abs(row["since_epoch_s"] - row["wal_since_epoch_s"]) <= _RESETS_APART_S
+        )
+        if is_bounded:
+            by_wal = min(requested, int(row["wal_bytes"] / distance))
+        if by_wal < _COUNT_MIN or done <= 0 or by_wal / done <= _SHARE_MAX:
+            continue
+        share = min(by_wal / done, 1.0)
+        length_s = facts.length_s(row) or 1.0
+        timeout_s = facts.number("checkpoint_timeout")
+        needed = row["wal_bytes"] / length_s * timeout_s * (1.0 + target) + 2 * segment_bytes
+        wanted_mib = _round_up(max(needed, 2 * max_bytes) / _MIB)
+        images = row["wal_fpi"] * PAGE_BYTES
+        images_share = percent(min(images / row["wal_bytes"], 1.0)) if row["wal_bytes"] else "0 %"
+        yield RULE.finding(
+            "warning" if share >= _WARN_SHARE else "info",
+            "max_wal_size",
+            f"{show_count(by_wal, 'checkpoint')} of {done:,} came because {show_bytes(distance)} "
+            f"of WAL were written, not by the clock, {facts.over(row)}. After each, a page's first "
+            f"change writes the whole page: up to {show_bytes(images)} of the "
+            f"{show_bytes(row['wal_bytes'])} ({images_share}).",
+            remedy=Remedy(
+                sql=(
+                    f"ALTER SYSTEM SET max_wal_size = '{wanted_mib}MB'",
+                    "SELECT pg_reload_conf()",
+                ),
+                text="Let the clock make them. What that saves, `pgheadroom wal what-if` says by "
+                "the log itself.",
+                cost=f"up to {wanted_mib:,} MB of disk for WAL, and recovery after a crash reads "
+                "more of it",
+                undo=f"ALTER SYSTEM SET max_wal_size = '{facts.settings['max_wal_size']}MB'",
+            ),
+            price=bytes_a_day(
+                facts.a_day(row, float(images)),
+                "full-page images, at most a page each (wal_fpi); a longer distance saves a part",
+            ),
+            checkpoints_by_wal=by_wal,
+            checkpoints_done=done,
+            by_wal_frac=round(share, 4),
+            distance_bytes=distance,
+            wal_bytes=round(row["wal_bytes"]),
+            wal_bytes_a_day=round(row["wal_bytes"] * DAY_S / length_s),
+            image_bytes_max=images,
+            max_wal_size_wanted_bytes=wanted_mib * _MIB,
+        )
+
+
+def _round_up(mib: float) -> int:
+    """To whole GB where it is one or more, as people set it."""
+    return int(-(-mib // 1024) * 1024) if mib > 1024 else int(-(-mib // 64) * 64)
+
+
+RULE = Rule(
+    id="checkpoints-by-wal",
+    question="Do checkpoints come because max_wal_size is full?",
+    book=("B5.8", "B5.9", "B6.12", "B11.23", "B11.27", "B5.12"),
+    sql=_SQL,
+    decide=_decide,
+    counters=("requested", "done", "wal_bytes", "wal_fpi"),
+    key=("id",),
+    is_rate=True,
+    on_standby=False,
+    threshold="At least 3, and more than 10 % of all: a server whose checkpoints the clock makes "
+    "has 90 % of them by it. No more are counted than there was WAL for.",
+    severity="warning from half of all on, else info.",
+    price="Bytes of full-page images a day, at most.",
+    remedy="A larger max_wal_size: WAL per checkpoint_timeout x (1 + checkpoint_completion_target) "
+    "and two segments, at least twice what it is.",
+    blind="Which were requested by hand: the log says that (log_checkpoints). A rate is the mean "
+    "of the time, and checkpoints by WAL come at the peaks.",
+    link="https://www.postgresql.org/docs/current/wal-configuration.html",
+)

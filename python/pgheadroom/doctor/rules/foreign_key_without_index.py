@@ -1,0 +1,123 @@
+"""Foreign keys whose child has to be read whole when a parent's row goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pgheadroom.doctor.rule import Facts, QueryRow, Rule, bytes_a_day, bytes_held
+from pgheadroom.doctor.values import Finding, Remedy
+from pgheadroom.quoting import called, shown_relation
+from pgheadroom.units import PAGE_BYTES, show_bytes
+
+_PAGES_MIN = 128
+_WARN_BYTES_A_DAY = 10 * 1024**3
+
+_SQL = """
+SELECT k.oid::int8 AS oid, k.conname AS name, n.nspname AS schema, c.relname AS child,
+       pn.nspname AS parent_schema, p.relname AS parent, c.relkind = 'p' AS is_partitioned,
+       (SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY u.place)
+        FROM unnest(k.conkey) WITH ORDINALITY u(attnum, place)
+        JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.attnum) AS columns,
+       CASE c.relkind WHEN 'p' THEN
+         (SELECT sum(l.relpages) FROM pg_partition_tree(c.oid) f JOIN pg_class l ON l.oid = f.relid
+          WHERE f.isleaf)
+       ELSE c.relpages END::int8 AS relpages,
+       CASE p.relkind WHEN 'p' THEN
+         (SELECT sum(pg_stat_get_tuples_deleted(f.relid)) FROM pg_partition_tree(p.oid) f
+          WHERE f.isleaf)
+       ELSE pg_stat_get_tuples_deleted(p.oid) END::int8 AS n_tup_del
+FROM pg_constraint k
+JOIN pg_class c ON c.oid = k.conrelid
+JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_class p ON p.oid = k.confrelid
+JOIN pg_namespace pn ON pn.oid = p.relnamespace
+WHERE k.contype = 'f' AND k.conparentid = 0
+  AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
+  -- The first columns of a usable index are the key's, in any order. A predicate that only leaves
+  -- NULLs out lets it be used, since a child that refers to a parent has none.
+  AND NOT EXISTS (
+    SELECT FROM pg_index i
+    JOIN pg_class ic ON ic.oid = i.indexrelid
+    JOIN pg_am am ON am.oid = ic.relam
+    WHERE i.indrelid = k.conrelid AND i.indisvalid
+      AND (am.amname = 'btree' OR am.amname = 'hash' AND cardinality(k.conkey) = 1)
+      AND (i.indpred IS NULL OR i.indpred::text ~ '^\\{NULLTEST .*:nulltesttype 1 ')
+      AND i.indnkeyatts >= cardinality(k.conkey)
+      AND (i.indkey::int2[])[0:cardinality(k.conkey) - 1] @> k.conkey)
+"""
+
+
+def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
+    for row in rows:
+        pages = int(row["relpages"] or 0)
+        if pages < _PAGES_MIN:
+            continue
+        size_bytes = pages * PAGE_BYTES
+        deletes = int(row["n_tup_del"] or 0)
+        read_a_day = facts.a_day(row, float(deletes) * size_bytes)
+        child = called(row["schema"], row["child"])
+        parent = called(row["parent_schema"], row["parent"])
+        price = bytes_held(
+            size_bytes, "read for one deleted row of the parent (relpages)", basis="estimated"
+        )
+        if read_a_day:
+            price = bytes_a_day(
+                read_a_day,
+                "the child's pages (relpages) for each row deleted from the parent (n_tup_del)",
+            )
+        is_costly = read_a_day is not None and read_a_day >= _WARN_BYTES_A_DAY
+        yield RULE.finding(
+            "warning" if is_costly else "info",
+            f"{child}.{row['name']}",
+            f"Nothing indexes ({row['columns']}) of {child}: each row that is deleted from "
+            f"{parent}, or whose key changes, reads up to {pages:,} pages "
+            f"({show_bytes(size_bytes)}); {deletes:,} were deleted {facts.over(row)}.",
+            remedy=_remedy(row),
+            price=price,
+            relpages=pages,
+            deletes=deletes,
+            read_bytes_per_delete=size_bytes,
+            read_bytes_a_day=read_a_day,
+        )
+
+
+def _remedy(row: QueryRow) -> Remedy:
+    table = shown_relation(row["schema"], row["child"])
+    if row["is_partitioned"]:
+        return Remedy(
+            sql=(f"CREATE INDEX ON {table} ({row['columns']})",),
+            text="On a large table: CREATE INDEX CONCURRENTLY on each partition first, then this "
+            "takes them in.",
+            lock="SHARE: writers wait",
+            cost="a scan of the table; then an entry for each insert and update that is not HOT",
+            undo="DROP INDEX",
+        )
+    return Remedy(
+        sql=(f"CREATE INDEX CONCURRENTLY ON {table} ({row['columns']})",),
+        text="Index the columns, unless rows of the parent are never deleted: an index costs too.",
+        lock="SHARE UPDATE EXCLUSIVE: readers and writers go on",
+        cost="two scans of the table; then an entry for each insert and update that is not HOT. "
+        "HOT ends only for updates that change these columns.",
+        undo="DROP INDEX CONCURRENTLY",
+    )
+
+
+RULE = Rule(
+    id="foreign-key-without-index",
+    question="Which foreign keys make a delete of the parent read the whole child?",
+    book=("B10.39",),
+    sql={15: _SQL},
+    decide=_decide,
+    counters=("n_tup_del",),
+    key=("oid",),
+    threshold="The child has at least 128 pages (1 MiB): what is smaller is read within a "
+    "millisecond.",
+    severity="warning where the parent's deletes read 10 GiB a day or more (a scan reads about a "
+    "gigabyte a second out of memory), else info: it costs only what is deleted.",
+    price="Bytes read: the child's pages for each row deleted from the parent. A scan ends at the "
+    "first row that still refers, so it is the most.",
+    remedy="CREATE INDEX CONCURRENTLY on the referring columns.",
+    blind="Changes of the parent's key are not counted apart from other updates. relpages is of "
+    "the last VACUUM or ANALYZE.",
+    link="https://www.postgresql.org/docs/current/ddl-constraints.html#DDL-CONSTRAINTS-FK",
+)

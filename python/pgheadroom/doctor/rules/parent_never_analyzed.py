@@ -1,0 +1,59 @@
+"""Partitioned tables whose own statistics nobody takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pgheadroom.doctor.rule import Facts, QueryRow, Rule
+from pgheadroom.doctor.values import Finding, Remedy
+from pgheadroom.quoting import called, shown_relation
+
+_ROWS_MIN = 50
+
+_SQL = """
+SELECT n.nspname AS schema, c.relname AS name, c.reltuples::float8 AS reltuples,
+       (SELECT sum(greatest(pg_stat_get_live_tuples(f.relid), 0)) FROM pg_partition_tree(c.oid) f
+        WHERE f.isleaf)::float8 AS n_live_tup,
+       (SELECT count(*) FROM pg_partition_tree(c.oid) f WHERE f.isleaf) AS partitions
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind = 'p' AND NOT c.relispartition AND c.reltuples < 0
+  AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
+"""
+
+
+def _decide(_facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
+    for row in rows:
+        if (row["n_live_tup"] or 0) < _ROWS_MIN:
+            continue
+        name = shown_relation(row["schema"], row["name"])
+        yield RULE.finding(
+            "info",
+            called(row["schema"], row["name"]),
+            f"The partitioned table has about {row['n_live_tup']:,.0f} rows in "
+            f"{row['partitions']:,} partitions and was never analyzed as a whole: autovacuum only "
+            "analyzes partitions.",
+            remedy=Remedy(
+                sql=(f"ANALYZE {name}",),
+                text="Analyze it now and then, by a job: after a load, when partitions come.",
+                lock="SHARE UPDATE EXCLUSIVE: readers and writers go on",
+                cost="samples of it as a whole and of each partition",
+            ),
+            n_live_tup=round(row["n_live_tup"]),
+            partitions=int(row["partitions"]),
+        )
+
+
+RULE = Rule(
+    id="parent-never-analyzed",
+    question="Which partitioned tables have no statistics of their own?",
+    book=("B15.7",),
+    sql={15: _SQL},
+    decide=_decide,
+    on_standby=False,
+    threshold="50 rows in its partitions and no ANALYZE of the whole ever (reltuples -1).",
+    severity="info: plans over several partitions guess.",
+    price="no price: what a wrong plan costs depends on the query",
+    remedy="ANALYZE of the partitioned table, by a job.",
+    blind="Statistics that were taken once and are old.",
+    link="https://www.postgresql.org/docs/current/routine-vacuuming.html#VACUUM-FOR-STATISTICS",
+)

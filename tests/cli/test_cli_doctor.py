@@ -1,0 +1,109 @@
+"""`doctor` as a user calls it: forms, exit codes, what is known and what is accepted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from pgheadroom.servers import Cluster, Host, find_programs
+
+Run = Callable[..., "CompletedProcess[str]"]
+SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "doctor.schema.json"
+
+
+@pytest.fixture
+def server(run_parent: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """One with two faults: fsync is off, and an index is there twice."""
+    monkeypatch.setenv("PGHEADROOM_TMPDIR", str(run_parent))
+    with Host(find_programs("18")) as host:
+        cluster = host.cluster("main")
+        cluster.start({"fsync": "off"})
+        with cluster.connect() as connection:
+            connection.execute("CREATE TABLE t (v int)")
+            connection.execute("CREATE INDEX one ON t (v)")
+            connection.execute('CREATE INDEX "other ""one" ON t (v)')
+        yield cluster
+
+
+def test_forms_and_exit_codes(server: Cluster, in_process: Run, tmp_path: Path) -> None:
+    env = server.client_env()
+    where = ("-h", env["PGHOST"], "-p", env["PGPORT"], "-U", "postgres", "-d", "postgres")
+
+    def doctor(*options: str) -> CompletedProcess[str]:
+        return in_process("doctor", *where, *options)
+
+    text = doctor()
+    assert text.returncode == 0, text.stderr
+    assert text.stdout.startswith("1 error, 1 info in postgres, PostgreSQL 18.4\n")
+    assert text.stdout.index("error: fsync-off: fsync") < text.stdout.index("info: duplicate-index")
+    assert 'do: DROP INDEX CONCURRENTLY "public"."other ""one";' in text.stdout
+    assert "! blind:" in text.stdout
+
+    found = doctor("-f", "json", "-o", "before.json")
+    assert found.returncode == 0
+    data = json.loads((tmp_path / "before.json").read_text(encoding="utf-8"))
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    assert [error.message for error in Draft202012Validator(schema).iter_errors(data)] == []
+    assert (data["kind"], data["schema_version"]) == ("doctor", 1)
+    assert [each["rule"] for each in data["findings"]] == ["fsync-off", "duplicate-index"]
+
+    assert doctor("--fail-on", "error").returncode == 1
+    assert doctor("--fail-on", "error", "--baseline", "before.json").returncode == 0
+    known = doctor("--baseline", "before.json")
+    assert known.stdout.startswith("no finding in postgres")
+    assert "left out: 2 findings that the baseline has too" in known.stdout
+
+    accepted = ("--accept", "fsync-off:fsync", "--fail-on", "warning", "--until")
+    kept = doctor(*accepted, "9999-12-31")
+    assert kept.returncode == 0
+    assert "accepted until 9999-12-31: fsync-off:fsync (error)" in kept.stdout
+    over = doctor(*accepted, "2001-01-01")
+    assert over.returncode == 1
+    assert "counts again: fsync-off:fsync" in over.stdout
+
+    assert doctor("-f", "csv").stdout.splitlines()[1].startswith("error,fsync-off,fsync,")
+    assert "## error: fsync-off, fsync" in doctor("-f", "markdown").stdout
+    watched = doctor("--for", "0.2s", "--html", "page.html")
+    assert watched.returncode == 0
+    assert "counters of 0." in watched.stdout
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "fsync is off" in page
+    assert "<script" not in page
+
+
+def test_explain_needs_no_server(in_process: Run) -> None:
+    """Every field of the rule, and its query for psql."""
+    shown = in_process("doctor", "--explain", "unused-index")
+    assert shown.returncode == 0
+    assert "Finding:" in shown.stdout
+    assert "FROM pg_index i" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (("--explain", "used-index"), 2, "--explain 'used-index'"),
+        (("--explain", "unused-index", "--for", "1s"), 2, "--for does nothing"),
+        (("--accept", "a:b"), 2, "belong together"),
+        (("--accept", "a:b", "--until", "soon"), 2, "2027-03-31"),
+        (("--fail-on", "info"), 2, "info"),
+        (("--baseline", "nowhere.json"), 2, "nowhere.json"),
+        (
+            (
+                "-h",
+                "/nowhere",
+            ),
+            3,
+            "no connection",
+        ),
+    ],
+)
+def test_mistakes(options: tuple[str, ...], code: int, said: str, in_process: Run) -> None:
+    done = in_process("doctor", *options)
+    assert done.returncode == code
+    assert said in done.stderr

@@ -1,0 +1,280 @@
+"""
+The two sides of a doctor's rule: databases, looking by a clock that is ahead, and right numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from observed import reload
+from psycopg.pq import TransactionStatus
+
+from pgheadroom.doctor import Examination, rule_named
+from pgheadroom.doctor.values import Diagnosis, Finding
+from pgheadroom.servers import Cluster
+from pgheadroom.sources.session import read_only_session
+
+DAY_S = 86_400.0
+INTERVAL_S = 60.0
+
+SETTINGS = {
+    "fsync": "on",  # what a healthy server has; nothing here is much
+    "synchronous_commit": "off",  # but nobody waits for it
+    "autovacuum": "on",
+    "autovacuum_naptime": "2147483",  # never comes by itself
+    "wal_level": "logical",
+    "archive_mode": "on",
+    "archive_command": "true",
+    "max_prepared_transactions": "4",
+    "max_wal_size": "64MB",
+    "min_wal_size": "32MB",
+    "checkpoint_timeout": "1h",
+    "shared_buffers": "4MB",
+    "bgwriter_lru_maxpages": "0",  # statements write themselves
+    "max_parallel_workers_per_gather": "0",  # each worker counts a scan of its own
+}
+"""Of the server that scenarios share."""
+
+Check = Callable[[Finding, Diagnosis], None]
+
+
+def nothing_more(_finding: Finding, _diagnosis: Diagnosis) -> None:
+    """Severity and object say it all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """
+    A rule's two sides.
+
+    Attributes:
+        rule: Its id.
+        about: The finding's object.
+        severity: The finding's.
+        common: Statements of both sides, each ended by `;` and a line break; one that begins with
+            `!` may fail.
+        fires, silent: The statements of one side, after those.
+        work: Done by both inside an interval of a minute; None: one reading.
+        ahead_s: How much later the clock is, on the side that fires and on its counterpart.
+        check: Holds the numbers against what was done.
+        undo: Takes back what is not the database's own.
+        since: The first major that has the rule.
+    """
+
+    rule: str
+    about: str
+    severity: str
+    common: str = ""
+    fires: str = ""
+    silent: str = ""
+    work: str | None = None
+    ahead_s: tuple[float, float] = (0.0, 0.0)
+    check: Check = nothing_more
+    undo: str = ""
+    since: int = 15
+    name: str = field(default="")
+
+
+def run(cluster: Cluster, dbname: str, statements: str) -> None:
+    """Each by itself; what they count is there when this returns."""
+    with cluster.connect(dbname, prepare_threshold=None) as connection:
+        for statement in filter(str.strip, statements.split(";\n")):
+            text = statement.strip()
+            if text == "SELECT pg_reload_conf()":
+                reload(cluster)
+                continue
+            try:
+                connection.execute(text.removeprefix("!").encode())
+            except Exception:
+                if not text.startswith("!"):
+                    raise
+            # At once: what VACUUM counts would be added to what is not told yet.
+            if connection.info.transaction_status == TransactionStatus.IDLE:
+                connection.execute("SELECT pg_stat_force_next_flush()")
+
+
+@contextmanager
+def database(cluster: Cluster, name: str) -> Iterator[str]:
+    """One of its own, gone afterwards."""
+    run(cluster, "postgres", f"CREATE DATABASE {name} TEMPLATE template0")
+    try:
+        yield name
+    finally:
+        run(cluster, "postgres", f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def conninfo(cluster: Cluster, dbname: str, user: str = "postgres") -> str:
+    env = cluster.client_env()
+    return f"host={env['PGHOST']} port={env['PGPORT']} user={user} dbname={dbname}"
+
+
+def examined(
+    cluster: Cluster,
+    dbname: str,
+    rule: str,
+    *,
+    ahead_s: float = 0.0,
+    work: Callable[[], None] | None = None,
+) -> Diagnosis:
+    """By one rule; with work over an interval of a minute, by the clock that is ahead."""
+    with read_only_session(conninfo(cluster, dbname), {}) as connection:
+        examination = Examination(connection, [rule_named(rule)], ahead_s=ahead_s)
+        if work is not None:
+            examination.start()
+            work()
+            examination.ahead_s += INTERVAL_S
+        return examination.end()
+
+
+def window_s(diagnosis: Diagnosis) -> float:
+    """Over which time statistics were counted, as the diagnosis says it."""
+    from datetime import datetime
+
+    assert diagnosis.examined.statistics_since is not None
+    at, since = (
+        datetime.fromisoformat(text.replace("Z", "+00:00"))
+        for text in (diagnosis.examined.at, diagnosis.examined.statistics_since)
+    )
+    return (at - since).total_seconds()
+
+
+def near(found: Any, wanted: float, *, within: float = 0.02) -> None:
+    assert found is not None
+    assert abs(float(found) - wanted) <= within * abs(wanted), (found, wanted)
+
+
+def a_day(count: float, diagnosis: Diagnosis) -> float:
+    length_s = diagnosis.examined.interval_s
+    return count * DAY_S / (window_s(diagnosis) if length_s is None else length_s)
+
+
+# Numbers ----------------------------------------------------------------------------------------
+
+
+def invalid_right(finding: Finding, diagnosis: Diagnosis) -> None:
+    # 1002 rows, each an entry; int4 keys: 48 bytes of record and 16 of entry.
+    near(finding.numbers["entries_a_day"], a_day(1002, diagnosis))
+    near(finding.price.amount, a_day(1002 * 64, diagnosis))
+    assert finding.remedy.sql == ('REINDEX INDEX CONCURRENTLY "public"."t_a"',)
+
+
+def unused_right(finding: Finding, diagnosis: Diagnosis) -> None:
+    # 60,000 rows, and 500 of the 1,000 updates change the column: 60,500 entries of 8-byte keys.
+    near(finding.numbers["entries_a_day"], a_day(60_500, diagnosis))
+    near(finding.price.amount, a_day(60_500 * 64, diagnosis))
+    assert finding.numbers["size_bytes"] >= 128 * 8192
+    assert finding.remedy.sql == ('DROP INDEX CONCURRENTLY "public"."t_v"',)
+    assert finding.remedy.undo == "CREATE INDEX t_v ON public.t USING btree (v)"
+
+
+def duplicate_right(finding: Finding, diagnosis: Diagnosis) -> None:
+    near(finding.price.amount, a_day(1000 * 64, diagnosis))
+    assert finding.numbers["kept"] == "t_v"
+    assert finding.remedy.sql == ('DROP INDEX CONCURRENTLY "public"."t_v_again"',)
+
+
+def overlapping_right(finding: Finding, _diagnosis: Diagnosis) -> None:
+    assert finding.numbers["kept"] == "t_vw"
+    assert finding.remedy.sql == ('DROP INDEX CONCURRENTLY "public"."t_v"',)
+
+
+def foreign_key_right(finding: Finding, diagnosis: Diagnosis) -> None:
+    # 30,000 rows of two int4: 226 a page, 133 pages; three rows were deleted of the parent.
+    assert finding.numbers["relpages"] == 133
+    assert finding.numbers["deletes"] == 3
+    near(finding.price.amount, a_day(3 * 133 * 8192, diagnosis))
+    assert finding.remedy.sql == ('CREATE INDEX CONCURRENTLY ON "public"."child" (parent)',)
+
+
+def held_right(finding: Finding, _diagnosis: Diagnosis) -> None:
+    near(finding.numbers["age_s"], 7200)
+    assert finding.numbers["dead_rows"] >= 500
+
+
+def never_right(finding: Finding, _diagnosis: Diagnosis) -> None:
+    assert finding.numbers["n_live_tup"] == 100
+    assert finding.price.amount is None
+
+
+def parent_right(finding: Finding, _diagnosis: Diagnosis) -> None:
+    assert finding.numbers["n_live_tup"] == 100
+    assert finding.numbers["partitions"] == 2
+
+
+def padding_right(finding: Finding, _diagnosis: Diagnosis) -> None:
+    # 24 + 6 x 8 and a line pointer; in the best order 24 + 3 x 8 + 3, on a multiple of 8.
+    assert finding.numbers["row_bytes"] == 76
+    assert finding.numbers["row_bytes_best"] == 60
+    assert finding.price.amount == 110_000 * 16
+
+
+def ends_hot_right(finding: Finding, diagnosis: Diagnosis) -> None:
+    assert finding.numbers["n_tup_upd"] == 1000
+    assert finding.numbers["ended_by_index"] == 1000
+    # Two indexes, each at least 64 bytes an update.
+    near(finding.price.amount, a_day(1000 * 2 * 64, diagnosis))
+
+
+def no_room_right(finding: Finding, diagnosis: Diagnosis) -> None:
+    assert finding.numbers["n_tup_upd"] == 1000
+    assert finding.numbers["newpage_frac"] >= 0.9
+    left = finding.numbers["n_tup_newpage_upd"]
+    assert isinstance(left, int)
+    near(finding.price.amount, a_day(left * 64, diagnosis))
+
+
+def temp_right(finding: Finding, diagnosis: Diagnosis) -> None:
+    files, written = finding.numbers["temp_files"], finding.numbers["temp_bytes"]
+    assert isinstance(files, int)
+    assert isinstance(written, int)
+    assert files >= 1
+    assert written >= 200_000 * 8
+    near(finding.price.amount, a_day(written, diagnosis))
+
+
+def scans_right(finding: Finding, diagnosis: Diagnosis) -> None:
+    size = finding.numbers["size_bytes"]
+    assert isinstance(size, int)
+    assert size >= 1000 * 8192
+    assert finding.numbers["seq_scan"] == 20
+    assert finding.numbers["seq_tup_read"] == 20 * 8_000
+    near(finding.price.amount, a_day(20 * size, diagnosis))
+
+
+def dead_right(finding: Finding, _diagnosis: Diagnosis) -> None:
+    assert finding.numbers["n_dead_tup"] == 36_000
+    assert finding.numbers["n_live_tup"] == 4_000
+    near(finding.numbers["trigger_rows"], 50 + 0.2 * 40_000)
+    assert finding.price.amount is not None
+    assert finding.price.amount >= 10 * 2**20
+
+
+def slot_right(finding: Finding, _diagnosis: Diagnosis) -> None:
+    kept = finding.price.amount
+    assert kept is not None
+    assert 64 * 2**20 < kept < 100 * 2**20
+
+
+def archiver_right(finding: Finding, _diagnosis: Diagnosis) -> None:
+    assert finding.numbers["failed_count"] >= 1  # type: ignore[operator]
+    assert finding.numbers["waiting_bytes"] == 16 * 2**20
+    assert finding.price.amount == 16 * 2**20
+
+
+def writes_right(finding: Finding, diagnosis: Diagnosis) -> None:
+    written, whole = (finding.numbers[n] for n in ("by_backends_bytes", "written_bytes"))
+    assert isinstance(written, int)
+    assert isinstance(whole, int)
+    assert 16 * 2**20 <= written <= whole
+    near(finding.price.amount, a_day(written, diagnosis))
+
+
+def ended_life_right(finding: Finding, _diagnosis: Diagnosis) -> None:
+    assert finding.numbers["days_since"] > 0  # type: ignore[operator]
+
+
+def equal(found: object, wanted: object) -> None:
+    assert found == wanted

@@ -1,0 +1,181 @@
+"""The doctor on whole servers: silent where all is well, quick, read-only, not stopped whole."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from doctor_sides import conninfo, run
+
+from pgheadroom.doctor import Diagnosis, Examination, Rule, all_rules, examine, rule_named
+from pgheadroom.doctor.live import examine_live
+from pgheadroom.servers import Cluster, Host, ServerPrograms
+from pgheadroom.servers.user import arguments, server_user
+from pgheadroom.sources.session import read_only_session
+
+pytestmark = pytest.mark.usefixtures("run_parent")
+
+TABLES = 2000
+PASS_S_MAX = 2.0
+MAKE = f"""
+DO $$ BEGIN
+  FOR i IN 1..{TABLES} LOOP
+    EXECUTE format('CREATE TABLE t%s (id int8 PRIMARY KEY, a int, b int, c text, d timestamptz,'
+        ' e numeric, f varchar(30), g bool)', i);
+    EXECUTE format('CREATE INDEX ON t%s (a) WHERE g', i);
+    EXECUTE format('INSERT INTO t%s SELECT i, i, i, ''x'' FROM generate_series(1, 60) i', i);
+    IF i % 200 = 0 THEN COMMIT; END IF;
+  END LOOP;
+END $$
+"""
+
+
+def severe(diagnosis: Diagnosis) -> list[str]:
+    return [f"{each.rule}: {each.text}" for each in diagnosis.findings if each.severity != "info"]
+
+
+def looked(cluster: Cluster, *, ahead_s: float = 0.0) -> Diagnosis:
+    with read_only_session(conninfo(cluster, "postgres"), {}) as connection:
+        return Examination(connection, all_rules(), ahead_s=ahead_s).end()
+
+
+def test_a_healthy_server_has_no_finding(newest: ServerPrograms) -> None:
+    """A fresh server with defaults; then pgbench's tables, loaded and under load, vacuumed."""
+    with Host(newest) as host:
+        cluster = host.cluster("main")
+        cluster.start({"fsync": "on", "autovacuum_naptime": "1s"})
+        fresh = looked(cluster)
+        assert fresh.findings == ()
+        assert not fresh.cut_off
+        pgbench = newest.program("pgbench")
+        user = arguments(server_user())
+
+        def bench(*options: str) -> None:
+            subprocess.run(
+                [pgbench, *options],
+                env=cluster.client_env(),
+                cwd=host.scratch,
+                check=True,
+                capture_output=True,
+                **user,
+            )
+
+        bench("-i", "-s", "2", "-q")
+        with read_only_session(conninfo(cluster, "postgres"), {}) as connection:
+            examination = Examination(connection, all_rules())
+            examination.start()
+            bench("-c", "2", "-t", "2000", "-n")
+            examination.ahead_s = 60.0  # a load of a minute
+            under_load = examination.end()
+        assert severe(under_load) == []
+        assert not under_load.cut_off
+        # As if nothing else had happened for a month.
+        assert severe(looked(cluster, ahead_s=40 * 86_400.0)) == []
+
+
+def test_two_thousand_tables(newest: ServerPrograms) -> None:
+    """
+    One pass takes the server less than 2 s of processor time, and waits for no lock.
+
+    One table is held as VACUUM FULL would hold it, another is wanted so.
+    """
+    with Host(newest) as host:
+        cluster = host.cluster("main")
+        cluster.start({"autovacuum": "off", "max_locks_per_transaction": "512"})
+        with cluster.connect() as connection:
+            connection.execute(MAKE.encode())
+            connection.execute("ANALYZE")
+        with (
+            cluster.connect(autocommit=False) as holder,
+            read_only_session(conninfo(cluster, "postgres"), {}) as connection,
+        ):
+            holder.execute("LOCK TABLE t1 IN ACCESS EXCLUSIVE MODE")
+            examination = Examination(connection, all_rules())
+            stat = Path(f"/proc/{connection.info.backend_pid}/schedstat")
+            before = int(stat.read_text().split()[0])
+            diagnosis = examination.end()
+            used_s = (int(stat.read_text().split()[0]) - before) / 1e9
+            held = connection.execute(
+                "SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND relation >= 16384"
+            ).fetchone()
+        assert not diagnosis.cut_off, diagnosis.blind
+        assert held == (0,)
+        assert used_s < PASS_S_MAX, f"{used_s:.2f} s"
+
+
+def test_what_is_cut_off_is_named(newest: ServerPrograms) -> None:
+    """A timeout stops one rule; the end of the connection all that come after."""
+    with Host(newest) as host:
+        cluster = host.cluster("main")
+        cluster.start({"fsync": "off"})
+        found = rule_named("fsync-off")
+
+        def by(*rules: Rule) -> Diagnosis:
+            with read_only_session(conninfo(cluster, "postgres"), {}) as connection:
+                examination = Examination(connection, rules)
+                connection.execute("SELECT set_config('statement_timeout', '100ms', false)")
+                return examination.end()
+
+        slow = replace(found, id="slow", sql={15: "SELECT pg_sleep(10)"})
+        diagnosis = by(slow, found)
+        assert [each.rule for each in diagnosis.findings] == ["fsync-off"]
+        (blind,) = diagnosis.blind
+        assert blind.rule == "slow"
+        assert blind.cut_off
+        assert "57014" in blind.why
+
+        killed = replace(
+            found, id="killed", sql={15: "SELECT pg_terminate_backend(pg_backend_pid())"}
+        )
+        later = replace(found, id="later")
+        diagnosis = by(found, killed, later)
+        assert [each.rule for each in diagnosis.findings] == ["fsync-off"]
+        assert {each.rule for each in diagnosis.blind} == {"killed", "later"}
+        assert diagnosis.cut_off
+
+        def stop(_seconds: float) -> None:
+            run(
+                cluster,
+                "postgres",
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE application_name = 'pgheadroom doctor'",
+            )
+
+        diagnosis = examine_live(conninfo(cluster, "postgres"), {}, interval_s=5.0, sleep=stop)
+        assert diagnosis.findings == ()
+        assert {each.rule for each in diagnosis.blind} == {rule.id for rule in all_rules()}
+        assert diagnosis.cut_off
+
+
+def test_it_only_reads(newest: ServerPrograms) -> None:
+    """No transaction id is taken, and no setting of the session stays."""
+    with Host(newest) as host:
+        cluster = host.cluster("main")
+        cluster.start({})
+        with read_only_session(conninfo(cluster, "postgres"), {}) as connection:
+            query = (
+                "SELECT pg_snapshot_xmax(pg_current_snapshot())::text, pg_current_wal_lsn()::text"
+            )
+            before = connection.execute(query).fetchone()
+            examine(connection, all_rules())
+            assert connection.execute(query).fetchone() == before
+
+
+def test_levels_of_access(newest: ServerPrograms) -> None:
+    """A role without rights sees what catalogs tell, and each rule that it blinds is named."""
+    with Host(newest) as host:
+        cluster = host.cluster("main")
+        cluster.start({"fsync": "off"})
+        run(cluster, "postgres", "CREATE ROLE nobody LOGIN;\nCREATE ROLE monitor LOGIN")
+        run(cluster, "postgres", "GRANT pg_monitor TO monitor")
+        nobody = examine_live(conninfo(cluster, "postgres", "nobody"), {})
+        monitor = examine_live(conninfo(cluster, "postgres", "monitor"), {})
+        assert [each.rule for each in nobody.findings] == ["fsync-off"]
+        assert [each.rule for each in monitor.findings] == ["fsync-off"]
+        assert not nobody.cut_off
+        assert not monitor.cut_off
+        hidden = {each.rule for each in nobody.blind} - {each.rule for each in monitor.blind}
+        assert hidden == {"horizon-holder", "wraparound-vacuum"}
+        assert "configuration-errors" in {each.rule for each in monitor.blind}

@@ -1,0 +1,403 @@
+"""
+Each rule of the doctor on a real server.
+
+It fires with the right numbers, and its counterpart, which differs in one fact, is silent.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doctor_scenarios import APART, LOG, SCENARIOS
+from doctor_sides import SETTINGS, Scenario, archiver_right, database, examined, near, run
+from footprint import DEADLINE_S
+from observed import reload
+
+from pgheadroom.doctor import Diagnosis, Finding, all_rules
+from pgheadroom.errors import HeadroomError
+from pgheadroom.servers import Cluster, Host, ServerPrograms, find_programs
+from places import fast_place
+
+
+def servers() -> list[Any]:
+    """18 in `make test`; 16 by `make doctor-truth`."""
+    found = []
+    for wanted in ("18", "16"):
+        marks = [] if wanted == "18" else [pytest.mark.long(reason="the doctor's rules on 16")]
+        try:
+            found.append(pytest.param(find_programs(wanted), id=wanted, marks=marks))
+        except HeadroomError:
+            continue
+    return found
+
+
+@pytest.fixture(scope="module", params=servers())
+def shared(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """One server for all scenarios; a database for each side of each."""
+    programs: ServerPrograms = request.param
+    parent = Path(tempfile.mkdtemp(prefix="pgh-doctor-", dir=fast_place()))
+    parent.chmod(0o755)
+    before = os.environ.get("PGHEADROOM_TMPDIR")
+    os.environ["PGHEADROOM_TMPDIR"] = str(parent)
+    try:
+        with Host(programs) as host:
+            cluster = host.cluster("main")
+            cluster.start(SETTINGS)
+            yield cluster
+    finally:
+        if before is None:
+            del os.environ["PGHEADROOM_TMPDIR"]
+        else:
+            os.environ["PGHEADROOM_TMPDIR"] = before
+        left = sorted(path.name for path in parent.iterdir())
+        shutil.rmtree(parent, ignore_errors=True)
+    assert left == []
+
+
+def only(findings: tuple[Finding, ...], rule: str, about: str) -> Finding | None:
+    """The finding of that object; there are no others of the rule."""
+    of_rule = [found for found in findings if found.rule == rule]
+    assert [found.object for found in of_rule] in ([], [about])
+    return of_rule[0] if of_rule else None
+
+
+def test_every_rule_has_its_two_sides() -> None:
+    """A rule that nobody has seen fire, or be silent, is a guess."""
+    assert {scenario.rule for scenario in SCENARIOS} | APART == {rule.id for rule in all_rules()}
+
+
+@pytest.mark.parametrize(
+    "scenario", SCENARIOS, ids=lambda each: f"{each.rule}{'-' if each.name else ''}{each.name}"
+)
+def test_a_rule_fires_and_its_counterpart_is_silent(shared: Cluster, scenario: Scenario) -> None:
+    if shared.version.major < scenario.since:
+        pytest.skip(f"from PostgreSQL {scenario.since} on")
+    about = scenario.about.format(major=shared.version.major)
+    for side, own, ahead_s in zip(
+        ("fires", "silent"), (scenario.fires, scenario.silent), scenario.ahead_s, strict=True
+    ):
+        with database(shared, side) as dbname:
+            try:
+                run(shared, dbname, scenario.common + own)
+
+                def work(dbname: str = dbname) -> None:
+                    run(shared, dbname, scenario.work or "")
+
+                diagnosis = examined(
+                    shared,
+                    dbname,
+                    scenario.rule,
+                    ahead_s=ahead_s,
+                    work=None if scenario.work is None else work,
+                )
+                assert not diagnosis.cut_off, diagnosis.blind
+                found = only(diagnosis.findings, scenario.rule, about)
+                if side == "silent":
+                    assert found is None, found
+                else:
+                    assert found is not None, diagnosis.blind
+                    assert found.severity == scenario.severity, found
+                    scenario.check(found, diagnosis)
+            finally:
+                if side == "fires" or "slot" in scenario.undo:
+                    run(shared, "postgres", scenario.undo)
+
+
+def until(look: Callable[[], bool], awaited: str) -> None:
+    """A process of the server's own is waited for, never a clock."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not look():
+        assert time.monotonic() < deadline, f"not within {DEADLINE_S:.0f} s: {awaited}"
+        time.sleep(0.02)
+
+
+def asked(cluster: Cluster, query: str) -> Any:
+    with cluster.connect() as connection:
+        return connection.execute(query.encode()).fetchall()[0][0]
+
+
+def test_horizon_holders(shared: Cluster) -> None:
+    """A session, a prepared transaction and a slot: as old as they are, or young and silent."""
+    with database(shared, "fires") as dbname:
+        run(
+            shared, dbname, "CREATE TABLE t (v int);\nINSERT INTO t SELECT generate_series(1, 1000)"
+        )
+        run(shared, dbname, "VACUUM ANALYZE t")
+        with shared.connect(dbname, autocommit=False, application_name="report") as holder:
+            holder.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            holder.execute("SELECT 1")
+            pid = holder.info.backend_pid
+            run(shared, dbname, "UPDATE t SET v = -v WHERE v <= 600")
+            young = examined(shared, dbname, "horizon-holder")
+            aged = examined(shared, dbname, "horizon-holder", ahead_s=7200)
+        ended = examined(shared, dbname, "horizon-holder", ahead_s=7200)
+        assert young.findings == ended.findings == ()
+        found = only(aged.findings, "horizon-holder", f"session {pid}")
+        assert found is not None
+        assert found.severity == "warning"
+        near(found.numbers["age_s"], 7200)
+        # Some rows of catalogs are dead too.
+        dead, price = found.numbers["dead_rows"], found.price.amount
+        assert isinstance(dead, int)
+        assert 600 <= dead < 800
+        # Five pages hold the 1,000 rows; 600 of the 1,600 versions are dead.
+        assert price is not None
+        assert 5 * 8192 * 600 / 1600 <= price < 10 * 8192
+        assert found.remedy.sql == (f"SELECT pg_terminate_backend({pid})",)
+
+        run(shared, dbname, "BEGIN;\nDELETE FROM t WHERE v = 601;\nPREPARE TRANSACTION 'two'")
+        aged = examined(shared, dbname, "horizon-holder", ahead_s=600)
+        young = examined(shared, dbname, "horizon-holder")
+        run(shared, dbname, "ROLLBACK PREPARED 'two'")
+        assert young.findings == ()
+        found = only(aged.findings, "horizon-holder", "prepared transaction two")
+        assert found is not None
+        assert found.severity == "info"
+        near(found.numbers["age_s"], 600)
+
+        run(shared, dbname, "SELECT pg_create_logical_replication_slot('log', 'pgoutput')")
+        young = examined(shared, dbname, "horizon-holder")
+        assert young.findings == ()
+        if shared.version.major >= 17:  # when nobody used it any more
+            aged = examined(shared, dbname, "horizon-holder", ahead_s=7200)
+            found = only(aged.findings, "horizon-holder", "slot log")
+            assert found is not None
+            assert found.severity == "warning"
+        burn(shared, dbname, 100_000)
+        found = only(
+            examined(shared, dbname, "horizon-holder").findings, "horizon-holder", "slot log"
+        )
+        run(shared, dbname, "SELECT pg_drop_replication_slot('log')")
+        if shared.version.major < 17:
+            assert found is not None
+            assert found.severity == "info"
+            near(found.numbers["age_xids"], 100_000)
+
+
+def burn(cluster: Cluster, dbname: str, xids: int) -> None:
+    """Use up transaction ids."""
+    run(
+        cluster,
+        dbname,
+        f"DO $$ BEGIN FOR i IN 1..{xids} LOOP PERFORM pg_current_xact_id(); COMMIT; "
+        "END LOOP; END $$",
+    )
+
+
+def test_archiver(shared: Cluster) -> None:
+    """It fails at the first segment; where it succeeds there is nothing."""
+    with database(shared, "fires") as dbname:
+        segment = "SELECT pg_walfile_name(pg_switch_wal())"
+        archived = asked(shared, "SELECT archived_count FROM pg_stat_archiver")
+        run(shared, dbname, "SELECT pg_logical_emit_message(false, 'doctor', 'x')")
+        asked(shared, segment)
+        until(
+            lambda: asked(shared, "SELECT archived_count FROM pg_stat_archiver") > archived,
+            "a segment is archived",
+        )
+        assert examined(shared, dbname, "archiver-failing").findings == ()
+        failed = asked(shared, "SELECT failed_count FROM pg_stat_archiver")
+        run(shared, dbname, "ALTER SYSTEM SET archive_command = 'false';\nSELECT pg_reload_conf()")
+        try:
+            run(shared, dbname, "SELECT pg_logical_emit_message(false, 'doctor', 'x')")
+            asked(shared, segment)
+            until(
+                lambda: asked(shared, "SELECT failed_count FROM pg_stat_archiver") > failed,
+                "archiving fails",
+            )
+            diagnosis = examined(shared, dbname, "archiver-failing")
+        finally:
+            run(shared, dbname, "ALTER SYSTEM RESET archive_command;\nSELECT pg_reload_conf()")
+        found = only(diagnosis.findings, "archiver-failing", "archive_command")
+        assert found is not None
+        assert found.severity == "error"
+        archiver_right(found, diagnosis)
+
+
+def test_checkpoints(shared: Cluster) -> None:
+    """The same log, at a small max_wal_size and at a large one."""
+    view = "pg_stat_checkpointer" if shared.version.major >= 17 else "pg_stat_bgwriter"
+    count = "num_requested" if shared.version.major >= 17 else "checkpoints_req"
+    query = f"SELECT {count} FROM {view}"
+
+    with database(shared, "fires") as dbname:
+        for size, wanted in (("32MB", 4), ("4GB", 0)):
+            run(
+                shared,
+                dbname,
+                f"ALTER SYSTEM SET max_wal_size = '{size}';\nSELECT pg_reload_conf()",
+            )
+            before = asked(shared, query)
+
+            def work(wanted: int = wanted, before: int = before) -> None:
+                for number in range(1, 5):
+                    run(shared, dbname, LOG.format(20))
+                    if wanted:
+                        until(_counts(shared, query, before + number), "a checkpoint")
+
+            diagnosis = examined(shared, dbname, "checkpoints-by-wal", work=work)
+            found = only(diagnosis.findings, "checkpoints-by-wal", "max_wal_size")
+            if not wanted:
+                assert found is None
+                continue
+            assert found is not None
+            assert found.severity == "warning"
+            assert found.numbers["checkpoints_by_wal"] in (4, 5, 6)
+            assert found.numbers["distance_bytes"] == 16 * 2**20
+            near(found.numbers["wal_bytes"], 80 * 2**20, within=0.05)
+            # 80 MiB in the interval, an hour of checkpoint_timeout, times 1.9, and two segments.
+            needed = 80 * 2**20 / (diagnosis.examined.interval_s or 1) * 3600 * 1.9
+            near(found.numbers["max_wal_size_wanted_bytes"], needed, within=0.05)
+    run(shared, "postgres", "ALTER SYSTEM RESET max_wal_size;\nSELECT pg_reload_conf()")
+
+
+def _counts(cluster: Cluster, query: str, wanted: int) -> Callable[[], bool]:
+    return lambda: bool(asked(cluster, query) >= wanted)
+
+
+def test_damaged_page(shared: Cluster) -> None:
+    """A page of a copied database is damaged before anybody has read it."""
+    if asked(shared, "SHOW data_checksums") != "on":
+        pytest.skip("without data checksums no damage is seen")
+    with database(shared, "silent") as dbname:
+        run(shared, dbname, "CREATE TABLE t (v int);\nINSERT INTO t VALUES (1);\nCHECKPOINT")
+        assert examined(shared, dbname, "checksum-failures").findings == ()
+        run(shared, "postgres", "CREATE DATABASE fires TEMPLATE silent STRATEGY file_copy")
+        with shared.connect("fires") as connection:
+            (path,) = connection.execute("SELECT pg_relation_filepath('t')").fetchall()[0]
+        with shared.relation_path(str(path)).open("r+b") as file:
+            file.seek(8000)
+            file.write(b"damage")
+        run(shared, "fires", "!SELECT * FROM t")
+        found = only(
+            examined(shared, "fires", "checksum-failures").findings,
+            "checksum-failures",
+            "database fires",
+        )
+        run(shared, "postgres", "DROP DATABASE fires WITH (FORCE)")
+    assert found is not None
+    assert found.severity == "error"
+    assert found.numbers["checksum_failures"] == 1
+
+
+def test_configuration_errors(shared: Cluster) -> None:
+    """A line that the next reload would not understand."""
+    file = shared.data_dir / "postgresql.conf"
+    before = file.read_text()
+    with database(shared, "fires") as dbname:
+        assert examined(shared, dbname, "configuration-errors").findings == ()
+        try:
+            with file.open("a") as configuration:
+                configuration.write("\nnonsense_here = 1\n")
+            diagnosis = examined(shared, dbname, "configuration-errors")
+        finally:
+            file.write_text(before)
+            reload(shared)
+    found = only(diagnosis.findings, "configuration-errors", "nonsense_here")
+    assert found is not None
+    assert found.severity == "warning"
+    assert found.numbers["sourceline"] == len(before.splitlines()) + 2
+
+
+@pytest.fixture(scope="module", params=servers())
+def aging(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """A server on which ids grow old soon, with autovacuum that comes by force alone."""
+    parent = Path(tempfile.mkdtemp(prefix="pgh-aging-", dir=fast_place()))
+    parent.chmod(0o755)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PGHEADROOM_TMPDIR", str(parent))
+        with Host(request.param) as host:
+            cluster = host.cluster("main")
+            cluster.start(
+                {
+                    "autovacuum": "off",
+                    "autovacuum_freeze_max_age": "100000",
+                    "autovacuum_multixact_freeze_max_age": "10000",
+                    "max_prepared_transactions": "4",
+                }
+            )
+            yield cluster
+    shutil.rmtree(parent, ignore_errors=True)
+
+
+def test_ages(aging: Cluster) -> None:
+    """
+    Young ids are silent; old ones are told with what is left, and at an interval's rate.
+
+    A prepared transaction keeps autovacuum, which comes by force, from making them young again, and
+    a lock keeps it at work on one table while the doctor looks.
+    """
+    run(
+        aging,
+        "postgres",
+        "CREATE TABLE t (id int);\nINSERT INTO t SELECT generate_series(1, 16000)",
+    )
+    rules = ("transaction-ids", "multixact-ids", "wraparound-vacuum")
+    for rule in rules:
+        assert examined(aging, "postgres", rule).findings == ()
+    run(aging, "postgres", "BEGIN;\nINSERT INTO t VALUES (0);\nPREPARE TRANSACTION 'old'")
+    try:
+        with aging.connect(autocommit=False) as holder:
+            holder.execute("LOCK TABLE t IN SHARE UPDATE EXCLUSIVE MODE")
+            rate = examined(
+                aging, "postgres", "transaction-ids", work=lambda: burn(aging, "postgres", 160_000)
+            )
+            until(lambda: comes_by_force(aging), "autovacuum comes by force to the table")
+            forced = examined(aging, "postgres", "wraparound-vacuum")
+        # Those of catalogs come and go beside it.
+        found = next(each for each in forced.findings if each.object == "public.t")
+        assert found.severity == "info"
+        _old_ids(rate, examined(aging, "postgres", "transaction-ids").findings)
+        old = locked_by_two(aging).findings
+        of_database = [found for found in old if found.object == "database postgres"]
+        assert len(of_database) == 1
+        assert of_database[0].severity == "warning"
+        near(of_database[0].numbers["age_mxids"], 16_000, within=0.05)
+    finally:
+        run(aging, "postgres", "ROLLBACK PREPARED 'old'")
+
+
+def comes_by_force(cluster: Cluster) -> bool:
+    """Each VACUUM asks for autovacuum where ids are old; it does one database at a time."""
+    run(cluster, "postgres", "VACUUM pg_am")
+    query = """
+        SELECT count(*) > 0 FROM pg_stat_activity WHERE backend_type = 'autovacuum worker'
+        AND query LIKE '%public.t (to prevent wraparound)%'
+    """
+    return bool(asked(cluster, query))
+
+
+def _old_ids(rated: Diagnosis, found: tuple[Finding, ...]) -> None:
+    (alone,) = (each for each in found if each.object == "database postgres")
+    assert alone.severity == "warning"
+    assert alone.price.amount is None, "statistics do not count transaction ids"
+    age = alone.numbers["age_xids"]
+    assert isinstance(age, int)
+    near(age, 160_800, within=0.02)
+    assert alone.numbers["left_xids"] == 2**31 - 3_000_000 - age
+    (timed,) = (each for each in rated.findings if each.object == "database postgres")
+    left = timed.numbers["left_xids"]
+    assert isinstance(left, int)
+    assert rated.examined.interval_s is not None
+    near(timed.price.amount, left / 160_000 * rated.examined.interval_s)
+    assert timed.price.unit == "seconds"
+
+
+def locked_by_two(cluster: Cluster) -> Diagnosis:
+    """While 16,000 rows are locked by a transaction and a part of another: as many multixacts."""
+    with cluster.connect(autocommit=False) as first, cluster.connect(autocommit=False) as second:
+        first.execute("SELECT count(*) FROM (SELECT FROM t WHERE id > 0 FOR KEY SHARE) s")
+        second.execute(
+            "DO $$ DECLARE r record; BEGIN FOR r IN SELECT ctid FROM t WHERE id > 0 LOOP "
+            "BEGIN PERFORM FROM t WHERE ctid = r.ctid FOR KEY SHARE; "
+            "EXCEPTION WHEN division_by_zero THEN NULL; END; END LOOP; END $$"
+        )
+        # Autovacuum, which comes by force, may not take away what is held.
+        return examined(cluster, "postgres", "multixact-ids")

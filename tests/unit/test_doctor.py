@@ -1,0 +1,280 @@
+"""The doctor without a server: what counts as worse, acceptances, thresholds, the page."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doctor_page import PAGE, book, page
+
+from pgheadroom.doctor import accepting, all_rules, beside_baseline, read_diagnosis, rule_named
+from pgheadroom.doctor.choosing import is_worse
+from pgheadroom.doctor.dead_rows import is_switched_off, trigger_rows
+from pgheadroom.doctor.examining import by_effect
+from pgheadroom.doctor.rule import Facts, bytes_a_day
+from pgheadroom.doctor.rules.archiver_failing import _segments_between
+from pgheadroom.doctor.rules.checkpoints_by_wal import distance_bytes
+from pgheadroom.doctor.values import (
+    SEVERITIES,
+    Blind,
+    Diagnosis,
+    Examined,
+    Finding,
+    Remedy,
+    Severity,
+    no_price,
+)
+from pgheadroom.errors import InputError, ParameterError
+from pgheadroom.lab import experiments
+from pgheadroom.report import doctor as doctor_report
+from pgheadroom.report.text import as_json
+
+WRITTEN = Path(__file__).parent / "written" / "doctor.json"
+MIB = 2**20
+
+
+def finding(
+    rule: str = "unused-index",
+    about: str = "t_v",
+    severity: Severity = "info",
+    amount: float | None = 1000.0,
+) -> Finding:
+    price = no_price("nothing") if amount is None else bytes_a_day(amount, "WAL")
+    return Finding(
+        rule=rule,
+        severity=severity,
+        object=about,
+        text="It is so.",
+        numbers={"size_bytes": 8192},
+        price=price,
+        remedy=Remedy(text="Do it.", sql=("DROP INDEX t_v",), lock="none", cost="none", undo="x"),
+    )
+
+
+def diagnosis(*findings: Finding, **facts: Any) -> Diagnosis:
+    examined = Examined(
+        at="2026-11-27T12:00:00Z",
+        database="shop",
+        server="18.4",
+        role="monitor",
+        in_recovery=False,
+        interval_s=None,
+        statistics_since="2026-10-01T00:00:00Z",
+        rules=39,
+    )
+    return Diagnosis(tool_version="0.1.0", examined=examined, findings=findings, **facts)
+
+
+def facts(**settings: str) -> Facts:
+    given = {
+        "autovacuum": "on",
+        "autovacuum_vacuum_threshold": "50",
+        "autovacuum_vacuum_scale_factor": "0.2",
+        **settings,
+    }
+    return Facts(
+        major=18,
+        now_s=1e9,
+        interval_s=None,
+        since_s=1e9 - 86_400,
+        is_standby=False,
+        has_standbys=False,
+        monitors=True,
+        settings=given,
+    )
+
+
+def test_by_effect() -> None:
+    """Severity first, then the price, then what has none."""
+    found = by_effect(
+        [
+            finding(about="a", amount=None),
+            finding(about="b", amount=10),
+            finding(about="c", amount=20),
+            finding(about="d", severity="error", amount=None),
+            finding(about="e", severity="warning", amount=1),
+        ]
+    )
+    assert "".join(each.object for each in found) == "decba"
+
+
+def test_a_baseline_leaves_out_what_is_known() -> None:
+    """But not what is more severe now, or twice as dear."""
+    before = diagnosis(finding(about="same"), finding(about="dearer"), finding(about="worse"))
+    now = diagnosis(
+        finding(about="same", amount=1999),
+        finding(about="dearer", amount=2000),
+        finding(about="worse", severity="warning"),
+        finding(about="new"),
+    )
+    left = beside_baseline(now, before)
+    assert [each.object for each in left.findings] == ["dearer", "worse", "new"]
+    assert left.known == 1
+    assert not is_worse(finding(severity="info"), finding(severity="error"))
+    assert not is_worse(finding(amount=None), finding())
+
+
+def test_a_baseline_of_another_database_is_refused() -> None:
+    """Its findings would hide those of this one by name."""
+    other = diagnosis()
+    with pytest.raises(ParameterError, match="baseline"):
+        beside_baseline(diagnosis(), replace(other, examined=replace(other.examined, database="x")))
+
+
+def test_acceptances_end() -> None:
+    """A finding is set aside until the last day, and counts again on the next."""
+    found = diagnosis(finding(), finding(about="other"))
+    names, until = ["unused-index:t_v", "unused-index:gone"], date(2026, 11, 30)
+    kept = accepting(found, names, until, date(2026, 11, 30))
+    assert [each.object for each in kept.findings] == ["other"]
+    assert [each.finding.object for each in kept.accepted] == ["t_v"]
+    assert kept.notes == ("accepted, but not found: unused-index:gone",)
+    over = accepting(found, names, until, date(2026, 12, 1))
+    assert over.findings == found.findings
+    assert "counts again" in over.notes[0]
+    with pytest.raises(ParameterError, match="RULE:OBJECT"):
+        accepting(found, ["t_v"], until, date(2026, 11, 1))
+
+
+def test_a_diagnosis_is_read_as_it_was_written(tmp_path: Path) -> None:
+    """A baseline is the file that an earlier run wrote; another file is refused by its kind."""
+    file = tmp_path / "before.json"
+    file.write_text(as_json(diagnosis(finding()).to_json()), encoding="utf-8")
+    assert read_diagnosis(file) == diagnosis(finding())
+    written = read_diagnosis(WRITTEN)
+    assert as_json(written.to_json()) == WRITTEN.read_text(encoding="utf-8")
+    for text, said in (("[]", "list"), ('{"kind": "plan"}', "plan"), ("{", "no JSON")):
+        file.write_text(text, encoding="utf-8")
+        with pytest.raises(InputError, match=said):
+            read_diagnosis(file)
+
+
+def test_how_severe() -> None:
+    """`--fail-on warning` counts errors too."""
+    found = diagnosis(finding(), finding(severity="warning"), finding(severity="error"))
+    assert [found.at_least(severity) for severity in SEVERITIES] == [3, 2, 1]
+    assert found.headline() == "1 error, 1 warning, 1 info"
+    assert diagnosis().headline() == "no finding"
+
+
+@pytest.mark.parametrize(
+    ("size_mib", "target", "wanted_mib"),
+    [(1024, 0.9, 512), (1024, 0.5, 656), (2048, 0.9, 1056), (16384, 0.9, 8592), (32, 0.9, 16)],
+)
+def test_the_distance_of_checkpoints(size_mib: int, target: float, wanted_mib: int) -> None:
+    """About half of max_wal_size; figures of the catalogue, but the last: one segment at least."""
+    assert distance_bytes(size_mib * MIB, 16 * MIB, target) == wanted_mib * MIB
+
+
+def test_where_autovacuum_comes() -> None:
+    """Storage parameters go before settings; 18 bounds the threshold, -1 unbinds it."""
+    row = {"reltuples": 1000.0, "reloptions": None}
+    assert trigger_rows(facts(), row) == 250
+    own = {"autovacuum_vacuum_scale_factor": "0.1", "autovacuum_vacuum_threshold": "7"}
+    assert trigger_rows(facts(), row | {"reloptions": own}) == 107
+    assert trigger_rows(facts(), row | {"reltuples": -1.0}) == 50
+    bounded = facts(autovacuum_vacuum_max_threshold="100")
+    assert trigger_rows(bounded, row) == 100
+    free = {"autovacuum_vacuum_max_threshold": "-1"}
+    assert trigger_rows(bounded, row | {"reloptions": free}) == 250
+    for value, is_off in (("off", True), ("FALSE", True), ("0", True), ("on", False), ("1", False)):
+        assert (
+            is_switched_off(facts(), row | {"reloptions": {"autovacuum_enabled": value}}) is is_off
+        )
+    assert is_switched_off(facts(autovacuum="off"), row)
+
+
+def test_segments_that_wait() -> None:
+    """By their names, across the end of a log of 4 GiB; not across timelines."""
+    one = "000000010000000000000009"
+    assert _segments_between(one, "00000001000000000000000C", 16 * MIB) == 3
+    assert _segments_between("0000000100000000000000FF", "000000010000000100000001", 16 * MIB) == 2
+    assert _segments_between(one, "00000002000000000000000C", 16 * MIB) is None
+    assert _segments_between("00000002.history", one, 16 * MIB) is None
+
+
+def test_rates_want_an_hour() -> None:
+    """What was counted in minutes is not told as a day's; an interval that was asked for is."""
+    young = replace(facts(), since_s=1e9 - 600)
+    assert young.a_day({}, 10) is None
+    assert facts().a_day({}, 10) == 10
+    assert replace(young, interval_s=60.0).a_day({}, 1) == 1440
+    assert facts().a_day({"since_epoch_s": 1e9 - 43_200}, 10) == 20
+
+
+def test_rules_say_all_that_a_rule_is() -> None:
+    """Each field is written, and its page is one of PostgreSQL's."""
+    for rule in all_rules():
+        assert re.fullmatch(r"[a-z]+(-[a-z]+)*", rule.id)
+        said = (rule.question, rule.threshold, rule.severity, rule.price, rule.remedy, rule.blind)
+        assert all(len(text) > 5 for text in said), rule.id
+        assert rule.question.endswith("?")
+        assert rule.link.startswith("https://www.postgresql.org/"), rule.id
+        assert set(rule.sql) <= {15, 16, 17, 18, 19}
+        assert bool(rule.counters) == bool(rule.key), rule.id
+        assert rule.counters or not rule.is_rate, rule.id
+        assert doctor_report.explained(rule)[0].startswith(rule.id)
+
+
+def test_an_unknown_rule() -> None:
+    """The message lists those that there are."""
+    with pytest.raises(ParameterError, match="unused-index") as caught:
+        rule_named("used-index")
+    assert caught.value.as_option().startswith("--explain")
+
+
+def test_the_page_is_current() -> None:
+    """`python tools/doctor_page.py` writes it anew."""
+    assert PAGE.read_text(encoding="utf-8") == page()
+
+
+def test_every_row_of_the_catalogue_has_a_rule_or_a_reason() -> None:
+    """And no rule answers a row that is not there; experiments that are named exist."""
+    rows = book()
+    assert len(rows) == 170
+    answered = {row for rule in all_rules() for row in rule.book}
+    should = {"B9.12", "B10.37", "B6.27", "B9.30", "B6.20", "B4.14", "B11.3", "B11.4", "B15.9"}
+    assert answered - set(rows) == should, "rows that are rated less than must"
+    for row, said in rows.items():
+        assert (row in answered) != ("why" in said), row
+    named = {
+        name
+        for said in rows.values()
+        for name in re.findall(r"`lab run ([a-z-]+)`", str(said.get("why", "")))
+    }
+    assert named <= {experiment.name for experiment in experiments.ALL}
+
+
+def test_plain_rules_have_known_fields() -> None:
+    """A field that is misspelt would be left out without a word."""
+    folder = Path(str(rule_named.__code__.co_filename)).parent
+    data = tomllib.loads((folder / "plain.toml").read_text(encoding="utf-8"))
+    known = {
+        *("id", "question", "book", "sql", "severity", "effect", "threshold", "text", "remedy"),
+        *("remedy_sql", "lock", "cost", "undo", "price", "blind", "link"),
+        *("needs_monitor", "on_standby"),
+    }
+    for entry in data["rule"]:
+        assert set(entry) <= known, entry["id"]
+
+
+def test_what_is_printed() -> None:
+    """A screen of findings; the rest by name; what was not looked at before what is blind."""
+    found = diagnosis(
+        *(finding(about=f"t{n}") for n in range(9)),
+        blind=(Blind(rule="b", why="right"), Blind(rule="a", why="late", cut_off=True)),
+    )
+    assert len(doctor_report.first_screen(found)) < 9
+    assert list(doctor_report.blind_lines(found)) == ["blind: b: right", "not looked at: a: late"]
+    lines = doctor_report.finding_lines(found.findings[0])
+    assert lines[1] == "price: 1000 B a day (estimated): WAL"
+    assert lines[2] == "do: DROP INDEX t_v;"
+    assert doctor_report.priced(no_price("no price: why")) == "none: why"
+    text = doctor_report.as_markdown(found)
+    assert text.count("## info: unused-index") == 9
+    assert doctor_report.as_csv(found).count("\n") == 10
