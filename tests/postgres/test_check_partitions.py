@@ -39,10 +39,13 @@ CREATE TABLE deep_rest_1 PARTITION OF deep_rest FOR VALUES IN (1);
 INSERT INTO ev VALUES (1, 1), (1, 2), (1, 99);
 INSERT INTO deep VALUES (1, 1), (1, 99)
 """
+EV_3 = "CREATE TABLE ev_3 PARTITION OF ev FOR VALUES FROM (3) TO (4)"
+EV_4 = "CREATE TABLE ev_4 PARTITION OF ev FOR VALUES FROM (4) TO (5)"
+BARE_2 = "CREATE TABLE bare_2 PARTITION OF bare FOR VALUES FROM (2) TO (3)"
 CASES = (
-    "CREATE TABLE ev_3 PARTITION OF ev FOR VALUES FROM (3) TO (4)",
+    EV_3,
     "CREATE TABLE IF NOT EXISTS ev_1 PARTITION OF ev FOR VALUES FROM (1) TO (2)",
-    "CREATE TABLE bare_2 PARTITION OF bare FOR VALUES FROM (2) TO (3)",
+    BARE_2,
     "CREATE TABLE deep_2 PARTITION OF deep FOR VALUES FROM (2) TO (3)",
     "ALTER TABLE ev ATTACH PARTITION ev_old FOR VALUES FROM (3) TO (4)",
     "ALTER TABLE ev DETACH PARTITION ev_1",
@@ -54,16 +57,34 @@ CASES = (
     "DROP TABLE ev_rest",
     "DROP TABLE bare_1",
     "DROP TABLE deep_1",
+    "ALTER TABLE bare ATTACH PARTITION ev_old DEFAULT",
+    f"ALTER TABLE bare ATTACH PARTITION ev_old DEFAULT; {BARE_2}",
+    f"CREATE TABLE bare_rest PARTITION OF bare DEFAULT; {BARE_2}",
+    f"CREATE TABLE bare_rest PARTITION OF bare DEFAULT; {BARE_2}; DROP TABLE bare_rest",
+    "ALTER TABLE bare ATTACH PARTITION ev_old DEFAULT; DROP TABLE bare_1",
+    f"ALTER TABLE bare ATTACH PARTITION ev_old DEFAULT;"
+    f" ALTER TABLE bare DETACH PARTITION ev_old; {BARE_2}",
+    f"DROP TABLE ev_rest; ALTER TABLE ev ATTACH PARTITION ev_old DEFAULT; {EV_3}",
+    f"DROP TABLE ev_rest; CREATE TABLE ev_rest PARTITION OF ev DEFAULT; {EV_3}; {EV_4}",
+    "CREATE TABLE lone (id int, day int) PARTITION BY RANGE (day);"
+    " ALTER TABLE lone ATTACH PARTITION ev_old DEFAULT",
+    "ALTER TABLE ev_old RENAME TO ev_older;"
+    " CREATE TABLE ev_old (id int, day int) PARTITION BY RANGE (day);"
+    " ALTER TABLE ev_old ATTACH PARTITION ev_older DEFAULT;"
+    " CREATE TABLE ev_old_1 PARTITION OF ev_old FOR VALUES FROM (1) TO (2)",
+    "CREATE TABLE ev_2_rest PARTITION OF ev_2 DEFAULT PARTITION BY LIST (day);"
+    " ALTER TABLE ev_2_rest ATTACH PARTITION ev_old DEFAULT",
 )
 _STRENGTH = {str(lock): number for number, lock in enumerate(LOCKS)}
+_TABLES = """
+    SELECT oid, relname, relkind::text FROM pg_class
+    WHERE relkind IN ('r', 'p') AND relnamespace = 'public'::regnamespace
+"""
 _LOCKED = """
-    SELECT relname, replace(mode, 'Lock', '') FROM pg_locks JOIN pg_class c ON c.oid = relation
-    WHERE pid = pg_backend_pid() AND relkind = 'p' AND relnamespace = 'public'::regnamespace
+    SELECT relation, replace(mode, 'Lock', '') FROM pg_locks
+    WHERE pid = pg_backend_pid() AND locktype = 'relation'
 """
-_SCANS = """
-    SELECT relname, pg_stat_get_xact_numscans(oid) FROM pg_class
-    WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
-"""
+_SCANS = "SELECT oid, pg_stat_get_xact_numscans(oid) FROM pg_class WHERE relkind = 'r'"
 
 
 def _spelled(mode: str) -> str:
@@ -71,18 +92,26 @@ def _spelled(mode: str) -> str:
 
 
 def _done(connection: psycopg.Connection[Any], ddl: str) -> tuple[dict[str, str], set[str]]:
-    """The strongest lock of each partitioned table that is left, and the tables that were read."""
+    """
+    The strongest lock of each partitioned table that is left, and the tables that were read.
+
+    Of tables that were there before, by the names that they had.
+    """
     connection.execute("BEGIN")
+    there = {oid: (name, kind) for oid, name, kind in connection.execute(_TABLES.encode())}
     # What the session has not reported yet is counted too.
     before = dict(connection.execute(_SCANS.encode()).fetchall())
     connection.execute(ddl.encode())
     locks: dict[str, str] = {}
-    for name, mode in connection.execute(_LOCKED.encode()).fetchall():
+    left = {oid for oid, *_ in connection.execute(_TABLES.encode())}
+    for oid, mode in connection.execute(_LOCKED.encode()).fetchall():
+        name, kind = there.get(oid, ("", ""))
         lock = _spelled(mode)
-        if _STRENGTH[lock] > _STRENGTH["ROW EXCLUSIVE"]:
+        is_told = kind == "p" and oid in left
+        if is_told and _STRENGTH[lock] > _STRENGTH["ROW EXCLUSIVE"]:
             locks[name] = max(lock, locks.get(name, lock), key=_STRENGTH.__getitem__)
     after = connection.execute(_SCANS.encode()).fetchall()
-    scanned = {name for name, scans in after if scans > before.get(name, 0)}
+    scanned = {there[o][0] for o, scans in after if o in there and scans > before.get(o, 0)}
     connection.execute("ROLLBACK")
     return locks, scanned
 

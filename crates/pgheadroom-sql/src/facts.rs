@@ -102,6 +102,9 @@ pub struct Work {
     pub index: Option<Target>,
     /// The referenced table, the partition.
     pub other: Option<Target>,
+    /// The partition is the default one.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_default: bool,
     /// Of SET NOT NULL and the like.
     pub column: Option<String>,
     /// NOT VALID.
@@ -130,6 +133,7 @@ impl Work {
             kind,
             index: None,
             other: None,
+            is_default: false,
             column: None,
             not_valid: false,
             concurrently: false,

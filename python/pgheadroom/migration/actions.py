@@ -212,7 +212,9 @@ class Work:
         kind: What is done; "other" for what no rule of ours knows.
         index: Of REINDEX INDEX, CLUSTER USING, ADD CONSTRAINT ... USING INDEX; the name only where
             it has one.
-        other: The referenced table of a foreign key; the partition of attach and detach.
+        other: The referenced table of a foreign key; the partition of attach and detach, and the
+            new one.
+        is_default: The partition that is attached, or new, is the default one.
         column: Of SET NOT NULL and the like; of `index is there` the index.
         not_valid: ADD CONSTRAINT ... NOT VALID.
         concurrently: REINDEX, REFRESH, DETACH PARTITION CONCURRENTLY.
@@ -228,6 +230,7 @@ class Work:
     kind: WorkKind
     index: NamedRelation | None = None
     other: NamedRelation | None = None
+    is_default: bool = False
     column: str | None = None
     not_valid: bool = False
     concurrently: bool = False

@@ -28,8 +28,8 @@ def take(catalog: NamedTables, line: int, action: Action) -> None:
             new_key(catalog.names, catalog.of_key, action)
         elif action.kind == "detach partition" and action.other is not None:
             catalog.names.detach(action.other)
-        elif action.kind == "attach partition" and action.other is not None:
-            catalog.names.attach(action.other, action.table)
+        elif action.kind in ("attach partition", "new partition") and action.other is not None:
+            catalog.names.attach(action.other, action.table, is_default=action.is_default)
     elif isinstance(action, actions.Domain):
         constrain_domain(catalog.names, action)
     else:
@@ -84,6 +84,7 @@ def _rename(catalog: NamedTables, line: int, action: Rename) -> None:
             moved = (action.schema or made[0], action.new)
             names.made.add(moved)
             names.keys.move(made, moved)
+            names.partitions.move(made, moved)
             _compare_places(catalog, line, moved)
         elif made is not None and action.column is not None:
             names.keys.rename_column(made, action.column, action.new)

@@ -198,12 +198,13 @@ class NamesNow:
 
     def drop_table(self, target: NamedRelation) -> None:
         """It goes, with its indexes and, of a partitioned one, its partitions."""
+        made, place = self.place_of(target), self.table(target)
         self.made = {found for found in self.made if found[1] != target.name}
         self.gone.add(target)
-        place = self.table(target)
+        if made is not None:
+            self.partitions.leave(made)
         if place is None:
             return
-        self.partitions.leave(place)
         gone = set(self.tables.pop(place))
         is_whole = place in self.partitioned
         for other, keys in list(self.tables.items()):
@@ -241,7 +242,7 @@ class NamesNow:
 
     def detach(self, target: NamedRelation) -> None:
         """A table is no partition any more: its indexes are its own."""
-        place = self.table(target)
+        place = self.place_of(target)
         if place is not None:
             self.partitions.leave(place)
         keys = self.tables_of(target)
@@ -252,11 +253,13 @@ class NamesNow:
                     left = [one for one in self.indexes[whole] if one.table not in keys]
                     self._keep(whole, left)
 
-    def attach(self, target: NamedRelation, whole: NamedRelation | None) -> None:
-        """A table is a partition from here on."""
-        place, parent = self.table(target), None if whole is None else self.table(whole)
+    def attach(
+        self, target: NamedRelation, whole: NamedRelation | None, *, is_default: bool
+    ) -> None:
+        """A table is a partition from here on, of one that is observed or new as well."""
+        place, parent = self.place_of(target), None if whole is None else self.place_of(whole)
         if place is not None and parent is not None:
-            self.partitions.join(place, parent)
+            self.partitions.join(place, parent, is_default=is_default)
 
     def move_table(self, place: Address, moved: Address) -> None:
         """Another name, or another schema, into which its indexes go along."""
@@ -305,9 +308,11 @@ class PartitionsNow:
         made.parents, made.defaults = dict(self.parents), dict(self.defaults)
         return made
 
-    def join(self, place: Address, parent: Address) -> None:
+    def join(self, place: Address, parent: Address, *, is_default: bool) -> None:
         """A table is a partition from here on."""
         self.parents[place] = parent
+        if is_default:
+            self.defaults[parent] = place
 
     def leave(self, place: Address) -> None:
         """A table is no partition any more."""

@@ -72,6 +72,18 @@ def default_locked(action: Action, names: NamesNow) -> tuple[Address, Effect] | 
     return default, Effect(lock="ACCESS EXCLUSIVE", effort="nothing", what=what)
 
 
+def is_lone_default(action: Work, names: NamesNow) -> bool:
+    """
+    Whether a default partition is attached that may have any row, so that none has to be read.
+
+    It may where there is no other partition, and its table is none itself (`get_qual_for_list`,
+    `get_qual_for_range`, partbounds.c).
+    """
+    parent = None if action.table is None else names.place_of(action.table)
+    parents = names.partitions.parents
+    return action.is_default and parent not in parents and parent not in parents.values()
+
+
 def refused_beside_default(action: Action, names: NamesNow) -> str | None:
     """What PostgreSQL refuses because there is a default partition; None: nothing."""
     if not (isinstance(action, Work) and action.kind == "detach partition" and action.concurrently):
@@ -89,15 +101,15 @@ def refused_beside_default(action: Action, names: NamesNow) -> str | None:
 def _family(action: Action, names: NamesNow) -> tuple[Address | None, Address | None]:
     """The partitioned table that gets or loses a partition, and this, where it is known."""
     if isinstance(action, Remarkable) and action.kind == "dropped":
-        return _parent_of(action.table, names), names.table(action.table)
+        return _parent_of(action.table, names), names.place_of(action.table)
     if not isinstance(action, Work) or action.table is None:
         return None, None
     if action.kind not in (*_COMES, "detach partition"):
         return None, None
-    part = None if action.other is None else names.table(action.other)
-    return names.table(action.table), part
+    part = None if action.other is None else names.place_of(action.other)
+    return names.place_of(action.table), part
 
 
 def _parent_of(target: NamedRelation, names: NamesNow) -> Address | None:
-    place = names.table(target)
+    place = names.place_of(target)
     return None if place is None else names.partitions.parents.get(place)

@@ -18,6 +18,7 @@ from pgheadroom.migration.actions import (
 from pgheadroom.migration.effect import Effect
 from pgheadroom.migration.foreign_keys import Key, OtherEnd
 from pgheadroom.migration.names import NamesNow
+from pgheadroom.migration.partitions import is_lone_default
 from pgheadroom.migration.shape import Altered
 from pgheadroom.migration.work import domain_checked, effect_of, of_domain
 
@@ -113,6 +114,8 @@ def _known(
         is_empty or (action.table is not None and names.is_new(action.table))
     ):
         return replace(effect, effort="nothing", waits_for=None)
+    if action.kind == "attach partition" and is_lone_default(action, names):
+        return replace(effect, effort="nothing", unless=None)
     if action.kind == "primary key using index" and action.index is not None:
         return _not_null(effect, action.index, altered, names)
     if action.kind == "cluster" and action.index is None and not altered.clustered:

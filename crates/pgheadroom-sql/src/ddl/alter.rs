@@ -232,9 +232,14 @@ fn partition(facts: &mut Facts, table: &Target, command: &AlterTableCmd) {
         "detach partition"
     };
     let concurrently = partition.concurrent;
+    let is_default = partition
+        .bound
+        .as_ref()
+        .is_some_and(|bound| bound.is_default);
     let work = Work::new(kind, Some(table.clone()));
     facts.add(Fact::Work(Work {
         other: Some(other),
+        is_default,
         concurrently,
         ..work
     }));

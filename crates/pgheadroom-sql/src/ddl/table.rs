@@ -28,13 +28,16 @@ pub(super) fn create(facts: &mut Facts, made: &CreateStmt) {
             _ => {}
         }
     }
-    let kind = if made.partbound.is_none() {
-        "inherited"
-    } else {
-        "new partition"
-    };
     for parent in super::relations(&made.inh_relations) {
-        facts.work(kind, Some(parent));
+        let Some(bound) = &made.partbound else {
+            facts.work("inherited", Some(parent));
+            continue;
+        };
+        facts.add(Fact::Work(Work {
+            other: Some(table.clone()),
+            is_default: bound.is_default,
+            ..Work::new("new partition", Some(parent))
+        }));
     }
 }
 
