@@ -185,7 +185,6 @@ def test_what_a_plan_rests_on_is_checked_first(
             "ALTER TABLE loud RENAME TO quiet",
         ),
         ("TRUNCATE quiet", "quiet: relfilenode (rewritten)", "SELECT 1"),
-        ("DROP TABLE quiet", "quiet: it is gone", "SELECT 1"),
     ]
     with planned.database(programs) as (cluster, profile):
         plan = planned.three(profile)

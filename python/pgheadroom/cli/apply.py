@@ -124,11 +124,12 @@ def apply_command(
                 output.write_out(as_text(applier.record))
             return
         if not todo:
+            applier.record_gone()
             if record is not None:
                 save(applier.record, kept)
             if is_json:
                 output.write_out(as_text(applier.record))
-            if applier.changed:
+            if applier.changed or applier.left_out:
                 raise typer.Exit(1)
             return
         who = f"database {printable(connection.info.dbname)} as {printable(connection.info.user)}"
@@ -139,7 +140,7 @@ def apply_command(
     apply_output.tell(read, outcome, kept, undo=undo, write=write)
     if is_json:
         output.write_out(as_text(applier.record))
-    if outcome.stopped is not None or outcome.changed:
+    if outcome.stopped is not None or outcome.changed or outcome.gone:
         raise typer.Exit(1)
 
 

@@ -79,7 +79,8 @@ def show_steps(
     for known in applier.record.steps:
         if known.state == "done" and not undo:
             when = printable(str(known.finished_at))
-            lines.append(f"Step {known.number} was done at {when}, and still is.")
+            now = "its table is gone since" if known.number in applier.gone else "still is"
+            lines.append(f"Step {known.number} was done at {when}, and {now}.")
     for step in applier.skipped:
         lines.append(f"Step {step.number} ({name_of(step.table)}) is left alone: --skip.")
     made = {step.number: step for step in as_made(plan).steps}
@@ -103,6 +104,7 @@ def show_steps(
             if not step.verified:
                 lines.append("  not verified by us on this version")
     lines += _unfit(plan, applier.changed)
+    lines += _gone(plan, applier.left_out)
     if not todo:
         lines.append("Nothing is left to undo." if undo else "Nothing is left to do.")
     write("\n".join(wrapped(lines, whole)) + "\n")
@@ -141,6 +143,13 @@ def _unfit(plan: Plan, changed: Mapping[int, str]) -> list[str]:
     ]
 
 
+def _gone(plan: Plan, left_out: Mapping[int, str]) -> list[str]:
+    return [
+        f"Left out: step {number} ({name_of(plan.steps[number - 1].table)}): {why}."
+        for number, why in left_out.items()
+    ]
+
+
 def tell(
     plan: Plan,
     outcome: ApplyOutcome,
@@ -164,6 +173,7 @@ def tell(
     if outcome.skipped:
         lines.append(f"Left alone: {named(outcome.skipped)}.")
     lines += _unfit(plan, dict(outcome.changed))
+    lines += _gone(plan, dict(outcome.gone))
     if outcome.stopped is not None:
         lines.append(f"Stopped: {outcome.stopped}.")
         lines.append(f"Not {done.lower()}: {named(outcome.left)}.")

@@ -13,8 +13,15 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pgheadroom.plan.checking import DONE, check_target, differences, found_out, refuse_changed
-from pgheadroom.plan.execution import ApplyCall, Changed, Execution, Stopped
+from pgheadroom.plan.checking import (
+    DONE,
+    check_target,
+    differences,
+    found_out,
+    refuse_changed,
+    said_gone,
+)
+from pgheadroom.plan.execution import ApplyCall, Changed, Execution, Gone, Stopped
 from pgheadroom.plan.marks import Catalog
 from pgheadroom.plan.record import AppliedRecord, State
 from pgheadroom.plan.session import check_rights, foreign_owners, look_now
@@ -32,6 +39,7 @@ class ApplyOutcome:
         left: Steps that were not reached or failed.
         yours: Commands of clients, which are left to you.
         changed: Steps that cannot be undone, with why: their tables have changed since.
+        gone: Steps that cannot be carried out, with why: their tables are not there any more.
         skipped: Steps of tables that were to be left alone.
         stopped: Why it stopped; None when it went through.
     """
@@ -41,6 +49,7 @@ class ApplyOutcome:
     left: tuple[int, ...] = ()
     yours: tuple[int, ...] = ()
     changed: tuple[tuple[int, str], ...] = ()
+    gone: tuple[tuple[int, str], ...] = ()
     skipped: tuple[int, ...] = ()
     stopped: str | None = None
 
@@ -56,6 +65,7 @@ class Applier:
     def __init__(self, call: ApplyCall) -> None:
         self._call = call
         self._changed: dict[int, str] = {}
+        self._gone: dict[int, str] = {}
         self._execution = Execution(call)
 
     @property
@@ -67,6 +77,16 @@ class Applier:
     def changed(self) -> Mapping[int, str]:
         """Steps that cannot be undone, with why: what `prepare` and `run` have found."""
         return self._changed
+
+    @property
+    def gone(self) -> Mapping[int, str]:
+        """Steps whose tables are not there any more, with why; those that were done are among."""
+        return self._gone
+
+    @property
+    def left_out(self) -> Mapping[int, str]:
+        """Of these, those that were not done before."""
+        return {n: why for n, why in self._gone.items() if self.record.step(n).state not in DONE}
 
     @property
     def skipped(self) -> tuple[Step, ...]:
@@ -81,7 +101,8 @@ class Applier:
             The steps that this call would carry out, in its order.
 
         Raises:
-            InputError: The plan is for another database, a standby, or a table has changed.
+            InputError: The plan is for another database, a standby, or a table has changed. One
+                that is gone refuses none: its steps alone are left out.
             PrivilegeMissing: A table belongs to somebody else.
             SourceError: The catalog could not be read.
         """
@@ -92,6 +113,12 @@ class Applier:
         steps = [step for step in self._call.plan.steps if step.table.oid not in self._call.skip]
         if undo:
             return self._to_undo(catalog, steps)
+        self._gone = {
+            step.number: said_gone(step.table, catalog.names)
+            for step in steps
+            if step.table.oid not in catalog.tables
+        }
+        steps = [step for step in steps if step.number not in self._gone]
         todo = tuple(step for step in steps if self._state(step) not in DONE)
         refuse_changed(self._call.plan, known, catalog, steps, todo)
         running = tuple(step.table for step in todo if step.run_by == "apply")
@@ -144,6 +171,7 @@ class Applier:
             },
         )
         self._execution.set_timeouts()
+        self.record_gone()
         done: list[int] = []
         yours: list[int] = []
         stopped: str | None = None
@@ -155,6 +183,8 @@ class Applier:
                 else:
                     self._execution.carry_out(step, undo=undo)
                     done.append(step.number)
+            except Gone as gone:
+                (self._changed if undo else self._gone)[step.number] = str(gone)
             except Changed as changed:
                 if undo:  # the other tables are no worse for it
                     self._changed[step.number] = str(changed)
@@ -170,13 +200,25 @@ class Applier:
             left=tuple(
                 number
                 for step in todo
-                if (number := step.number) not in (*done, *yours, *self._changed)
+                if (number := step.number) not in (*done, *yours, *self._changed, *self._gone)
             ),
             yours=tuple(yours),
             changed=tuple(self._changed.items()),
+            gone=tuple(self.left_out.items()),
             skipped=skipped,
             stopped=stopped,
         )
+
+    def record_gone(self) -> None:
+        """
+        Write down the steps that `prepare` has left out, for their tables are gone.
+
+        Raises:
+            DiskFull, InputError: The record could not be written.
+        """
+        for step in self._call.plan.steps:
+            if step.number in self.left_out and self._state(step) != "gone":
+                self._execution.give_up(step, self._gone[step.number])
 
     def cancel(self) -> None:
         """Ask the server to end what it is doing for us, as far as it can be reached."""

@@ -115,6 +115,23 @@ def refuse_changed(
         )
 
 
+def said_gone(mark: TableMark, names: Mapping[tuple[str, str], int]) -> str:
+    """
+    That a table is gone, and whether another one has its name: no step of a plan is for that.
+
+    Args:
+        mark: Of the plan; no table has its OID any more.
+        names: OIDs of the tables that are there, by schema and name.
+    """
+    other = names.get((mark.schema, mark.name))
+    if other is None:
+        return "it is gone: dropped since it was observed"
+    return (
+        f"it is gone, and another table has its name (OID {other}, the plan's had {mark.oid}), "
+        "which was not observed"
+    )
+
+
 def differences(
     plan: Plan,
     record: AppliedRecord,
@@ -132,7 +149,7 @@ def differences(
     mark = step.table
     found = catalog.tables.get(mark.oid)
     if found is None:
-        return ("it is gone: dropped, or made anew",)
+        return (said_gone(mark, catalog.names),)
     if found.relkind != "r":
         return ("it is no ordinary table, which alone can have a fillfactor",)
     states = {

@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom.errors import SourceError
-from pgheadroom.plan.checking import differences, effect_of
+from pgheadroom.plan.checking import differences, effect_of, said_gone
 from pgheadroom.plan.guard import SqueezeGuard
+from pgheadroom.plan.marks import Catalog
 from pgheadroom.plan.record import AppliedRecord, StepRecord, TableState
 from pgheadroom.plan.session import heap_bytes, holders, look_now
 from pgheadroom.plan.statements import TRAITS, one_line
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 
 _AGAIN = ("55P03", "40P01")  # lock_not_available, deadlock_detected: try again
+_UNDEFINED_TABLE = "42P01"
 _CHEAP_S = 1.0
 """A rewrite that has worked for longer before it missed its last lock is not begun again."""
 
@@ -83,6 +85,10 @@ class Changed(Stopped):
     """Its table has changed since the plan, so that nothing was tried."""
 
 
+class Gone(Changed):
+    """Its table is gone; the record says so, and the other steps are no worse for it."""
+
+
 class Execution:
     """
     What one call carries out on its connection.
@@ -120,11 +126,17 @@ class Execution:
         self._put(replace(known, state="yours", statement=step.command))
         self._call.say(f"step {step.number} is yours: {one_line(step.command or '')}")
 
+    def give_up(self, step: Step, why: str) -> None:
+        """A step whose table is gone."""
+        known = self.record.step(step.number)
+        self._put(replace(known, state="gone", error=why, finished_at=now_text()))
+
     def carry_out(self, step: Step, *, undo: bool) -> None:
         """
         Do a step, or undo it.
 
         Raises:
+            Gone: Its table is not there any more.
             Changed: Its table is another one by now; nothing was tried.
             Stopped: It failed, or its end is not known.
             DiskFull, InputError: The record could not be written; nothing happened unrecorded.
@@ -183,13 +195,15 @@ class Execution:
                 ) from None
             said = one_line(f"{error.diag.message_primary or type(error).__name__}")
             hint = f" ({one_line(error.diag.message_hint)})" if error.diag.message_hint else ""
+            if error.sqlstate == _UNDEFINED_TABLE:
+                self._effect_now(step, undo=undo)  # it was dropped since it was checked
             if error.sqlstate not in _AGAIN:
                 self._fail(step, began, f"{said}{hint} [{error.sqlstate}]", undo=undo)
             return self._without_lock(step, began, said, start_s, undo=undo)
         if gave_up:
             said = "pg_squeeze's worker waited longer than lock_timeout and was cancelled"
             return self._without_lock(step, began, said, start_s, undo=undo)
-        now = self._effect_now(step)
+        now = self._effect_now(step, undo=undo)
         wanted = step.table.fillfactor if undo else step.fillfactor
         if step.kind == "rewrite":
             acted = began.before is None or now.relfilenode != began.before.relfilenode
@@ -258,21 +272,30 @@ class Execution:
             catalog = look_now(self._connection)
         except SourceError as error:
             raise Stopped(f"step {step.number}: {one_line(str(error))}") from None
-        if step.table.oid not in catalog.tables:
-            raise Changed("the table is gone: it was dropped meanwhile")
+        self._require(step, catalog, undo=undo)
         different = differences(self._call.plan, self.record, catalog, step, undo=undo)
         if different:
             raise Changed(f"the table has changed meanwhile: {'; '.join(different)}")
         return effect_of(catalog.tables[step.table.oid])
 
-    def _effect_now(self, step: Step) -> TableState:
+    def _effect_now(self, step: Step, *, undo: bool) -> TableState:
         try:
-            found = look_now(self._connection).tables.get(step.table.oid)
+            catalog = look_now(self._connection)
         except SourceError as error:
             raise Stopped(f"step {step.number}: {one_line(str(error))}") from None
-        if found is None:
-            raise Stopped(f"step {step.number}: the table is gone: it was dropped meanwhile")
-        return effect_of(found)
+        self._require(step, catalog, undo=undo)
+        return effect_of(catalog.tables[step.table.oid])
+
+    def _require(self, step: Step, catalog: Catalog, *, undo: bool) -> None:
+        """That the table of the plan is there; a name alone is none."""
+        if step.table.oid in catalog.tables:
+            return
+        why = said_gone(step.table, catalog.names)
+        if undo:  # what was done of it was done
+            self._put(replace(self.record.step(step.number), state="done", error=why))
+        else:
+            self.give_up(step, why)
+        raise Gone(why)
 
     def _put(self, step: StepRecord) -> None:
         self.record = self.record.with_step(step)

@@ -56,6 +56,11 @@ class Catalog:
     in_recovery: bool
     tables: Mapping[int, FoundTable]
 
+    @property
+    def names(self) -> dict[tuple[str, str], int]:
+        """OIDs by schema and name."""
+        return {(one.mark.schema, one.mark.name): oid for oid, one in self.tables.items()}
+
 
 def target_of(profile: Profile) -> Target:
     """The database of an observed, unmasked profile."""

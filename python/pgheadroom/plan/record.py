@@ -4,9 +4,10 @@ What `apply` did, beside the plan: written whole before and after each statement
     pending -> running -> done -> undoing -> undone
                   |                  |
                   +-> failed         +-> done (the undo failed)
+       `---------`-> gone
 
-A kill leaves `running` or `undoing`: the statement is in doubt, and the next call finds out by
-looking at the catalog.
+A step is `gone` when its table is: nothing is tried, and the others go on. A kill leaves `running`
+or `undoing`: the statement is in doubt, and the next call finds out by looking at the catalog.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pgheadroom.plan.reading import digest, read_object, said_kind
 from pgheadroom.plan.values import Plan, Target
 from pgheadroom.quoting import printable_json
 
-State = Literal["pending", "running", "done", "failed", "undoing", "undone", "yours"]
+State = Literal["pending", "running", "done", "failed", "undoing", "undone", "yours", "gone"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +62,7 @@ class StepRecord:
         finished_at: UTC; None while it runs.
         duration_s: Of the last try.
         messages: Of the server.
-        error: Of the last try that failed.
+        error: Of the last try that failed; of a step that is gone, what is there instead.
         before: The catalog before.
         after: The catalog afterwards.
         found_out: The end was not seen: the catalog told it later.

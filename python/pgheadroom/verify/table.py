@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pgheadroom.plan.checking import said_gone
 from pgheadroom.plan.marks import mark_of
 from pgheadroom.plan.measured import MeasuredInterval, measure
 from pgheadroom.plan.record import AppliedRecord, StepRecord
@@ -66,6 +67,7 @@ class VerifiedTable:
         self._unforeseen = ""
         self._table = table
         self._profile = profile
+        self._recording = recording
         self._applied = _applied(forecast, plan, record)
         self._now: MeasuredInterval | None = None if table is None else measure(profile, table)
         oid = forecast.table.oid
@@ -174,7 +176,7 @@ class VerifiedTable:
         """A verdict where the table itself forbids comparing, or the window is too short."""
         mark, now, server = self._mark, self._now, self._profile.server.observed
         if mark is None or now is None:
-            return "not comparable", "the table is gone, or could not be observed"
+            return "not comparable", self._absent()
         if now.fillfactor != self._forecast.fillfactor:
             return "not comparable", (
                 f"fillfactor is {now.fillfactor}, the plan's is {self._forecast.fillfactor}: it "
@@ -192,6 +194,14 @@ class VerifiedTable:
         if now.updates < UPDATES_MIN:
             return "undecided", f"{now.updates} updates in the window, {UPDATES_MIN} are needed"
         return None, ""
+
+    def _absent(self) -> str:
+        """Why there is nothing to compare with: it is gone, or the profile could not take it."""
+        mark = self._forecast.table
+        rows = self._recording.rows("tables", "end")
+        if any(row["oid"] == mark.oid for row in rows):
+            return "it could not be observed: the profile does not have it"
+        return said_gone(mark, {(row["schema"], row["name"]): row["oid"] for row in rows})
 
     def _progress(self) -> tuple[str | None, bool | None]:
         """How far the table is on its way, and whether it has arrived; None: not known."""
