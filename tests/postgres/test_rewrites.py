@@ -28,7 +28,7 @@ from pgheadroom.plan.marks import mark_of
 from pgheadroom.plan.record import record_path
 from pgheadroom.plan.rewrites import usable_rewrites
 from pgheadroom.plan.statements import rewrite
-from pgheadroom.plan.values import Tool
+from pgheadroom.plan.values import Target, Tool
 from pgheadroom.profile import Profile
 from pgheadroom.servers import Cluster, Host, ServerPrograms
 from pgheadroom.types import PgVersion
@@ -71,6 +71,7 @@ CREATE INDEX ON counts (b);
 VACUUM ANALYZE counts
 """
 EXTENSIONS = ("pg_squeeze", "pg_repack")
+TARGET = Target(system_identifier=None, database_oid=5, database="postgres", server_version="18.6")
 
 
 @contextmanager
@@ -107,7 +108,7 @@ def environment(cluster: Cluster) -> Mapping[str, str]:
 
 def works(cluster: Cluster, programs: ServerPrograms, tool: Tool, table: Any) -> bool:
     """Whether the statement or command of a plan rewrites the table."""
-    statement, command = rewrite(tool, mark_of(table), "postgres")
+    statement, command = rewrite(tool, mark_of(table), TARGET)
     with cluster.connect() as connection:
         asked = (table.observed.oid,)
         file = "SELECT relfilenode FROM pg_class WHERE oid = %s"
@@ -287,3 +288,39 @@ def test_a_lock_that_is_not_had(
             assert planned.states(path) == ["done", "done"]
             record_path(path).unlink()
             now = as_it_was(cluster)
+
+
+@pytest.mark.minors
+@pytest.mark.pg(">= 18")
+def test_pg_repack_by_a_role_that_is_no_superuser(programs: ServerPrograms) -> None:
+    """The plan's command has --no-superuser-check, without which pg_repack refuses such a role."""
+    with prepared(programs, BUSY) as (cluster, _, tools):
+        if "pg_repack" not in tools:
+            pytest.skip("this server has no pg_repack")
+        observed.load(
+            cluster,
+            "CREATE ROLE owner LOGIN; ALTER TABLE counts OWNER TO owner; GRANT pg_monitor TO owner;"
+            " GRANT USAGE, CREATE ON SCHEMA repack TO owner;"
+            " GRANT SELECT ON ALL TABLES IN SCHEMA repack TO owner",
+        )
+        with cluster.connect() as connection:
+            file = "SELECT pg_relation_filenode('counts')"
+            before = connection.execute(file).fetchall()
+            said = {}
+            for role in ("postgres", "owner"):
+                recording = observed.watched(cluster, user=role)
+                profile = observed.profile_of(recording)
+                plan = planned.plan_of(profile, {"counts": 80}, rewrite="pg_repack")
+                said[role] = str(plan.steps[1].command)
+            assert "--no-superuser-check" not in said["postgres"]
+            path = f"{programs.bin_dir}:{os.environ['PATH']}"
+            env = {**environment(cluster), "PATH": path, "PGUSER": "owner"}
+            done = {
+                role: subprocess.run(
+                    command, shell=True, env=env, capture_output=True, text=True, check=False
+                )
+                for role, command in said.items()
+            }
+            assert "You must be a superuser" in done["postgres"].stderr
+            assert done["owner"].returncode == 0, done["owner"].stderr
+            assert connection.execute(file).fetchall() != before

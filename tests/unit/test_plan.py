@@ -265,12 +265,17 @@ def test_a_clients_command_is_quoted_for_the_shell() -> None:
     import shlex
 
     odd = replace(MARK, name='it\'s "odd"; rm -rf /')
-    _, command = rewrite("pg_repack", odd, "my db")
+    target = replace(TARGET, database="my db")
+    _, command = rewrite("pg_repack", odd, target)
     assert command is not None
+    assert "superuser" not in command
     words = shlex.split(command)
     assert words[0] == "pg_repack"
     assert words[-1] == '--table="public"."it\'s ""odd""; rm -rf /"'
     assert "--dbname=my db" in words
+    _, command = rewrite("pg_repack", odd, replace(target, is_superuser=False))
+    assert command is not None
+    assert [word for word in shlex.split(command) if word not in words] == ["--no-superuser-check"]
 
 
 def test_marks_say_what_is_different() -> None:

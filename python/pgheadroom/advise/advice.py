@@ -97,7 +97,7 @@ class Observation:
 
     `database_oid` and `system_identifier` (None where it was not to be had, or masked) say which
     database a plan is for. `changed`: tables that were dropped or rewritten meanwhile; `left_out`:
-    those that the profile does not have, and why.
+    those that the profile does not have, and why. `is_superuser`: the role that observed is one.
     """
 
     server_version: str
@@ -115,6 +115,7 @@ class Observation:
     left_out: tuple[str, ...] | None = field(default=None, metadata=in_file(unless_none=True))
 
 
+    is_superuser: bool | None = field(default=None, metadata=in_file(unless_none=True))
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice(Tabular, Filed):
     """

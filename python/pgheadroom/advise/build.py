@@ -158,6 +158,7 @@ def _observation(observed: ObservedServer) -> Observation:
         missing=tuple(access.missing),
         broken=observed.broken,
         modules=observed.modules,
+        is_superuser=access.is_superuser,
         changed=observed.changed or None,
         left_out=tuple(
             f"{called(item.schema, item.name)}: {item.why}" for item in observed.left_out or ()

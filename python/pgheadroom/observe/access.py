@@ -52,7 +52,12 @@ def read_access(recording: Recording, *, sampled: bool) -> Access:
     if settings.get("track_counts") == "off":
         missing.append("track_counts is off: the server counts no inserts, updates and deletes")
     missing += _failures(recording)
-    return Access(levels=tuple(levels), missing=tuple(missing), would_help=tuple(grants))
+    return Access(
+        levels=tuple(levels),
+        missing=tuple(missing),
+        would_help=tuple(grants),
+        is_superuser=row.get("is_superuser"),
+    )
 
 
 def _tables(

@@ -71,6 +71,7 @@ def target_of(profile: Profile) -> Target:
         database_oid=int(observed.database_oid),
         database=str(observed.database),
         server_version=str(profile.server.version),
+        is_superuser=observed.access.is_superuser,
     )
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pgheadroom.errors import InputError
-from pgheadroom.plan.values import TableMark, Tool
+from pgheadroom.plan.values import TableMark, Target, Tool
 from pgheadroom.quoting import called, printable, shell_word, shown_literal
 from pgheadroom.types import Interval
 
@@ -141,8 +141,16 @@ def undo_fillfactor(mark: TableMark) -> str:
     return set_fillfactor(mark, mark.fillfactor)
 
 
-def rewrite(tool: Tool, mark: TableMark, database: str) -> StatementOrCommand:
-    """A rewrite as statement, or as command line of a client; the other one is None."""
+def rewrite(tool: Tool, mark: TableMark, target: Target) -> StatementOrCommand:
+    """
+    A rewrite as statement, or as command line of a client; the other one is None.
+
+    Args:
+        tool: By what.
+        mark: Of the table.
+        target: The database. pg_repack refuses roles that are no superuser unless it is told not to
+            look; the server then asks who owns the table.
+    """
     if tool == "VACUUM FULL":
         return f"VACUUM (FULL, ANALYZE) {mark.qualified}", None
     if tool == "REPACK (CONCURRENTLY)":
@@ -152,7 +160,8 @@ def rewrite(tool: Tool, mark: TableMark, database: str) -> StatementOrCommand:
         return f"SELECT squeeze.squeeze_table({names}, NULL, NULL, NULL)", None
     assert tool == "pg_repack", f"{tool} does not rewrite"
     options = ["--no-order", "--no-kill-backend"]
-    named = [f"--dbname={database}", f"--table={mark.qualified}"]
+    options += ["--no-superuser-check"] if target.is_superuser is False else []
+    named = [f"--dbname={target.database}", f"--table={mark.qualified}"]
     return None, " ".join(map(shell_word, ["pg_repack", *options, *named]))
 
 

@@ -54,9 +54,7 @@ def make_step(
     traits, mark = TRAITS[tool], forecast.table
     sets = tool == "ALTER TABLE"
     sql, command = (
-        (set_fillfactor(mark, forecast.fillfactor), None)
-        if sets
-        else rewrite(tool, mark, target.database)
+        (set_fillfactor(mark, forecast.fillfactor), None) if sets else rewrite(tool, mark, target)
     )
     seconds, basis = duration(tool, copied_bytes)
     return Step(

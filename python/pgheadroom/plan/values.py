@@ -36,12 +36,18 @@ def now_text() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The database that a plan is for; the identifier is None where it could not be read."""
+    """
+    The database that a plan is for; the identifier is None where it could not be read.
+
+    `is_superuser`: the role that observed it is one, as whoever carries out the plan may be another
+    role it says nothing about the database itself; None: not known.
+    """
 
     system_identifier: str | None
     database_oid: int
     database: str
     server_version: str
+    is_superuser: bool | None = field(default=None, metadata=in_file(unless_none=True))
 
     @property
     def major(self) -> int:

@@ -100,11 +100,12 @@ class ServerSetting(Kept):
 
 @kept
 class Access(Kept):
-    """What the role could read, and what not."""
+    """What the role could read, and what not; profiles of an earlier version say not who it is."""
 
     levels: Texts
     missing: Texts
     would_help: Texts | None = None
+    is_superuser: bool | None = field(default=None, metadata=UNLESS_NONE)
 
 
 @kept

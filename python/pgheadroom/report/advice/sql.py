@@ -52,7 +52,13 @@ def setting(table: TableAdvice) -> tuple[str, str] | None:
     return f"{alter} SET (fillfactor = {table.advised_fillfactor});", f"{alter} {undo}"
 
 
-def rewrite(table: TableAdvice, server_version: str, modules: Mapping[str, str]) -> Rewrite:
+def rewrite(
+    table: TableAdvice,
+    server_version: str,
+    modules: Mapping[str, str],
+    *,
+    is_superuser: bool | None = None,
+) -> Rewrite:
     """
     The gentlest rewrite that the server has.
 
@@ -60,6 +66,8 @@ def rewrite(table: TableAdvice, server_version: str, modules: Mapping[str, str])
         table: What is rewritten.
         server_version: As the observation has it.
         modules: Installed extensions.
+        is_superuser: The role is one, without which pg_repack has to be told not to look; None: not
+            known.
     """
     full = relation(table)
     if _major(server_version) >= _REPACK_FROM:
@@ -71,8 +79,9 @@ def rewrite(table: TableAdvice, server_version: str, modules: Mapping[str, str])
         )
     if "pg_repack" in modules:
         shell = shell_word(full)
+        unchecked = " --no-superuser-check" if is_superuser is False else ""
         return Rewrite(
-            text=f"pg_repack --no-order --no-kill-backend --table={shell}",
+            text=f"pg_repack --no-order --no-kill-backend{unchecked} --table={shell}",
             how="The rewrite, pg_repack in a shell with -d for the database, locks the table for "
             "moments only and needs its size and its indexes' once more on disk.",
         )

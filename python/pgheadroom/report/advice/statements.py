@@ -75,7 +75,9 @@ def statements(table: TableAdvice, seen: Observation) -> list[Statements]:
         )
         found.append(Statements(title="Undo", lines=(undo,)))
         if gains_by_rewrite(table):
-            rewrite = advice_sql.rewrite(table, seen.server_version, seen.modules)
+            rewrite = advice_sql.rewrite(
+                table, seen.server_version, seen.modules, is_superuser=seen.is_superuser
+            )
             language = "sh" if rewrite.text.startswith("pg_repack") else "sql"
             found.append(
                 Statements(title="At once, by a rewrite", lines=(rewrite.text,), language=language)
