@@ -185,6 +185,79 @@ def test_a_partition_that_is_made_inside_the_interval_is_named(programs: ServerP
     }
 
 
+@pytest.mark.contrib
+def test_updates_of_partitions_that_come_and_go_are_the_statements(
+    programs: ServerPrograms,
+) -> None:
+    """A table whose partitions live shorter than the interval was said to have no updates."""
+
+    def work(cluster: Cluster) -> None:
+        observed.load(
+            cluster,
+            "INSERT INTO events SELECT i, 9, 0, 0 FROM generate_series(1, 20) i;"
+            "UPDATE events SET hits = 1 WHERE month = 9;"
+            "DROP TABLE events_rest;"
+            "CREATE TABLE events_3 PARTITION OF events FOR VALUES FROM (3) TO (4);"
+            "INSERT INTO events SELECT i, 3, 0, 0 FROM generate_series(1, 50) i;"
+            "UPDATE events SET hits = 1 WHERE month = 3;"
+            "CREATE TABLE events_4 PARTITION OF events FOR VALUES FROM (4) TO (5);"
+            "INSERT INTO events SELECT i, 4, 0, 0 FROM generate_series(1, 30) i;"
+            "UPDATE events SET hits = 1 WHERE month = 4;"
+            "DROP TABLE events_4;"
+            "UPDATE events SET hits = 1 WHERE month = 1 AND id <= 20",
+        )
+
+    profile = _seen(programs, work)
+    server = profile.server.observed
+    assert server.changed == (
+        "partitions of events: 1 came (events_3), 1 went (events_rest) inside the interval; 100 "
+        "updates were in partitions that are not in the profile",
+    )
+    assert {one.name: one.parent for one in server.left_out} == {
+        "events_3": "events",
+        "events_rest": "events",
+    }
+    found = {one.name: (one.came, one.went, one.updates_elsewhere) for one in server.partitioned}
+    assert found == {
+        "events": (1, 1, 100),
+        "events_2": (None, None, None),
+        "tasks": (None, None, None),
+    }
+    own = planned.table_advice(profile.table("events_1"), None, "KEEP")
+    rates = {one.name: one.updates_per_s for one in partitions_of(server, (own,))}
+    assert rates["events"] == pytest.approx(110 / server.interval_s, rel=0.001)
+
+
+def test_updates_of_partitions_that_went_are_not_called_none(newest: ServerPrograms) -> None:
+    """Without statements nobody knows them; those of one that came are its own counters'."""
+
+    def work(cluster: Cluster) -> None:
+        observed.load(
+            cluster,
+            "UPDATE tasks SET tries = 1 WHERE id <= 100;"
+            "DROP TABLE tasks_done; DROP TABLE tasks_open;"
+            "CREATE TABLE events_3 PARTITION OF events FOR VALUES FROM (3) TO (4);"
+            "INSERT INTO events SELECT i, 3, 0, 0 FROM generate_series(1, 50) i;"
+            "UPDATE events SET hits = 1 WHERE month = 3",
+        )
+
+    with Host(newest) as host:
+        cluster = host.cluster("main")
+        cluster.start({"autovacuum": "off"})
+        observed.load(cluster, DDL)
+        profile = _observed(cluster, work)
+    server = profile.server.observed
+    assert server.changed == (
+        "partitions of events: 1 came (events_3) inside the interval; 50 updates were in "
+        "partitions that are not in the profile",
+        "partitions of tasks: 2 went (tasks_done, tasks_open) inside the interval; how many "
+        "updates these had is not known",
+    )
+    parents = {one.name: one for one in partitions_of(server, ())}
+    assert parents["tasks"].updates_per_s is None
+    assert parents["events"].updates_per_s == pytest.approx(50 / server.interval_s, rel=0.001)
+
+
 def test_a_plan_says_once_what_later_partitions_need(programs: ServerPrograms) -> None:
     """A new partition has no fillfactor by itself; a table that inherits is no partition."""
     later = "CREATE TABLE events_3 PARTITION OF events FOR VALUES FROM (3) TO (4)"

@@ -79,6 +79,8 @@ class Partitions:
     A partitioned table: its partitions by name, their verdicts counted, what is advised.
 
     Partitions of all levels; `parent` is the partitioned table that it is itself a partition of.
+    `updates_per_s` has those of partitions that are not in the profile; None: how many these had is
+    not known.
     """
 
     schema: str = "public"
@@ -86,7 +88,7 @@ class Partitions:
     partitions: tuple[str, ...]
     verdicts: Verdicts
     advised_fillfactors: tuple[int, ...]
-    updates_per_s: float
+    updates_per_s: float | None
     parent: str | None = field(default=None, metadata=in_file(unless_none=True))
 
 
@@ -113,9 +115,9 @@ class Observation:
     modules: Mapping[str, str]
     changed: tuple[str, ...] | None = field(default=None, metadata=in_file(unless_none=True))
     left_out: tuple[str, ...] | None = field(default=None, metadata=in_file(unless_none=True))
-
-
     is_superuser: bool | None = field(default=None, metadata=in_file(unless_none=True))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice(Tabular, Filed):
     """

@@ -28,7 +28,7 @@ from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.outcome import mid
 from pgheadroom.predict import minor_version
 from pgheadroom.profile import Profile
-from pgheadroom.profile.observed_server import ObservedServer
+from pgheadroom.profile.observed_server import ObservedServer, Partitioned
 from pgheadroom.progress import Progress
 from pgheadroom.quoting import called
 
@@ -161,7 +161,9 @@ def _observation(observed: ObservedServer) -> Observation:
         is_superuser=access.is_superuser,
         changed=observed.changed or None,
         left_out=tuple(
-            f"{called(item.schema, item.name)}: {item.why}" for item in observed.left_out or ()
+            f"{called(item.schema, item.name)}: {item.why}"
+            for item in observed.left_out or ()
+            if not item.is_told_as_changed
         )
         or None,
     )
@@ -173,6 +175,16 @@ def _rank(table: TableAdvice) -> tuple[int, float, float]:
     point = table.point(table.fillfactor)
     saved = mid(table.gain_frac) * (mid(point.cost) if point is not None else 0.0)
     return order, -saved, -table.updates_per_s
+
+
+def _updates_per_s(
+    parent: Partitioned, own: Sequence[TableAdvice], interval_s: float
+) -> float | None:
+    """Of all partitions; None where some came or went, and nothing tells how many they had."""
+    elsewhere = parent.updates_elsewhere
+    if elsewhere is None and (parent.came or parent.went or not own):
+        return None
+    return sum(table.updates_per_s for table in own) + (elsewhere or 0) / interval_s
 
 
 def partitions_of(
@@ -206,7 +218,7 @@ def partitions_of(
                     change=count["CHANGE"], keep=count["KEEP"], abstain=count["ABSTAIN"]
                 ),
                 advised_fillfactors=tuple(advised),
-                updates_per_s=sum(table.updates_per_s for table in own),
+                updates_per_s=_updates_per_s(parent, own, observed.interval_s),
                 parent=parent.parent,
             )
         )

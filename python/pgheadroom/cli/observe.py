@@ -341,7 +341,7 @@ def summarize(profile: Profile) -> None:
                 f"{called(parent.schema, parent.name)}: {parent.moved_rows:,} rows were moved to "
                 "another partition by UPDATEs, each one row deleted and one inserted"
             )
-    for item in observed.left_out or ():
+    for item in [one for one in observed.left_out or () if not one.is_told_as_changed]:
         _say(f"! left out: {item.schema}.{item.name}: {item.why}")
     for missing in observed.access.missing:
         _say(f"! not seen: {missing}")

@@ -5,6 +5,8 @@ The whole: a recording and its update classes become a profile with what was obs
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 import pgheadroom
@@ -26,6 +28,8 @@ from pgheadroom.observe.triggers import triggers_observed
 from pgheadroom.profile import Operation, Profile, Run, Snapshot, TableProfile
 from pgheadroom.profile.model import SCHEMA_VERSION, ProfileFile
 from pgheadroom.profile.observed_server import (
+    CREATED,
+    DROPPED,
     Access,
     Horizon,
     LeftOut,
@@ -39,6 +43,7 @@ from pgheadroom.profile.workload import OperationKind, by_transaction
 from pgheadroom.quoting import called
 from pgheadroom.sources.recording import AnswerRow, Recording
 
+_PARTITIONS_NAMED = 3  # of those that came or went
 _INDEX_RETRIES_MAX = 40  # a table has seldom more indexes than that; arbitrary
 
 
@@ -72,11 +77,13 @@ def observe(
         interval_s=server.interval_s(recording),
     )
     ends = {row["oid"]: row for row in recording.rows("tables", "end")}
-    built = _Builder(recording, classes, answers)
+    wanted = {row["oid"] for row in tables}
+    built = _Builder(recording, classes, answers, wanted)
     for row in tables:
         built.add(row, make=answers, end=ends.get(row["oid"]), ends_known=bool(ends))
     for row in ends.values():
         built.add_new(row, make=answers, is_chosen=not only)
+    built.say_passing()
     return built.profile(_server_observed(recording, classes, built, access, mask=mask))
 
 
@@ -106,11 +113,19 @@ def _has_ancestor(row: AnswerRow, parents: set[int], rows: list[AnswerRow]) -> b
 
 
 class _Builder:
-    def __init__(self, recording: Recording, classes: Classes, answers: Answers) -> None:
+    def __init__(
+        self,
+        recording: Recording,
+        classes: Classes,
+        answers: Answers,
+        wanted: AbstractSet[int],
+    ) -> None:
         self._recording = recording
+        self._wanted = wanted
         self._classes = classes
         self._routes = Routes(recording, classes, answers)
         self._rows = {row["oid"]: row for row in recording.rows("tables", "shape")}
+        self._all = {row["oid"]: row for row in recording.rows("tables", "end")} | self._rows
         self._taken: set[str] = set()
         self.chosen: set[int] = set()
         self._tables: list[TableProfile] = []
@@ -135,8 +150,9 @@ class _Builder:
             self._add_parent(row)
             return
         if ends_known and end is None:
-            self.changed.append(f"{full} was dropped inside the interval")
-            self._leave_out(row, "dropped inside the interval")
+            if self._partitioned_above(row) is None:
+                self.changed.append(f"{full} was {DROPPED}")
+            self._leave_out(row, DROPPED)
             return
         if end is not None and end["relfilenode"] != row["relfilenode"]:
             self.changed.append(f"{full} was rewritten inside the interval")
@@ -162,7 +178,7 @@ class _Builder:
         self.chosen.add(row["oid"])
         after = make.after.get(row["oid"]) or {}
         updates, inserts = (after.get(name) or 0 for name in ("n_tup_upd", "n_tup_ins"))
-        why = "created inside the interval"
+        why = CREATED
         if updates or inserts:
             why += f": its {inserts:,} inserts and {updates:,} updates are in no table here"
         self._leave_out(row, why)
@@ -222,12 +238,49 @@ class _Builder:
             if of is not None:
                 self.changed.append(f"{full} was {what} {of} inside the interval")
 
+    def say_passing(self) -> None:
+        """Of each partitioned table the partitions that were made or dropped, in one line."""
+        for oid, row in self._rows.items():
+            topmost = row["relkind"] == "p" and self._partitioned_above(row) is None
+            if oid not in self._wanted or not topmost:
+                continue
+            found = self._routes.passing(oid)
+            said = [
+                f"{len(oids)} {what} ({self._named(oids)})"
+                for oids, what in ((found.came, "came"), (found.went, "went"))
+                if oids
+            ]
+            if said:
+                text = f"partitions of {self._full(oid)}: {', '.join(said)} inside the interval"
+            elif found.updates:
+                text = f"partitions of {self._full(oid)} were there at neither end of the interval"
+            else:
+                continue
+            known = (
+                "how many updates these had is not known"
+                if found.updates is None
+                else f"{found.updates:,} updates were in partitions that are not in the profile"
+            )
+            self.changed.append(f"{text}; {known}")
+
+    def _named(self, oids: Sequence[int]) -> str:
+        names = ", ".join(str(self._full(oid)) for oid in oids[:_PARTITIONS_NAMED])
+        more = len(oids) - _PARTITIONS_NAMED
+        return f"{names} and {more:,} more" if more > 0 else names
+
+    def _partitioned_above(self, row: AnswerRow) -> int | None:
+        """The partitioned table that a table is a partition of, where the profile tells of it."""
+        oid = row["parent_oid"]
+        above = self._all.get(oid) if oid in self._wanted or oid in self.chosen else None
+        return None if above is None or above["relkind"] != "p" else int(above["oid"])
+
     def _full(self, oid: int | None) -> str | None:
-        row = None if oid is None else self._rows.get(oid)
+        row = None if oid is None else self._all.get(oid)
         return None if row is None else called(row["schema"], str(row["name"]))
 
     def _add_parent(self, row: AnswerRow) -> None:
         classes = self._classes.by_table.get(row["oid"], ())
+        passing = self._routes.passing(row["oid"])
         self.partitioned.append(
             Partitioned(
                 schema=row["schema"],
@@ -238,11 +291,17 @@ class _Builder:
                 default=self._full(row.get("default_oid")),  # not in files of an older script
                 update_classes=len(classes),
                 moved_rows=self._routes.moved(row["oid"]) if row["parent_oid"] is None else None,
+                came=len(passing.came) or None,
+                went=len(passing.went) or None,
+                updates_elsewhere=passing.updates,
             )
         )
 
     def _leave_out(self, row: AnswerRow, why: str) -> None:
-        self.left_out.append(LeftOut(schema=row["schema"], name=row["name"], why=why))
+        parent = self._full(self._partitioned_above(row))
+        self.left_out.append(
+            LeftOut(schema=row["schema"], name=row["name"], why=why, parent=parent)
+        )
 
     def _put(
         self, row: AnswerRow, table: TableProfile, operations: list[Operation], *, has_key: bool

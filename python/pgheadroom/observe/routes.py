@@ -43,13 +43,28 @@ class Routed:
     is_shared: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passing:
+    """
+    Partitions, by OID, that are no tables of the profile, for they were made or dropped meanwhile.
+
+    `updates`: of these, and of those that were there at neither end; None: nothing tells.
+    """
+
+    came: tuple[int, ...]
+    went: tuple[int, ...]
+    updates: int | None
+
+
 class Routes:
     """Where the rows of statements lie."""
 
     def __init__(self, recording: Recording, classes: Classes, answers: Answers) -> None:
         seen = {row["oid"]: row for row in recording.rows("tables", "shape")}
         # What was made inside the interval has updates of the tables above it too.
-        self._rows = {row["oid"]: row for row in recording.rows("tables", "end")} | seen
+        ends = {row["oid"]: row for row in recording.rows("tables", "end")}
+        self._rows = ends | seen
+        self._seen, self._left = set(seen), set(ends) or set(seen)  # no answer: none is known gone
         self._classes = classes.by_table
         self._answers = answers
         self._children: dict[int, list[int]] = {}
@@ -95,6 +110,43 @@ class Routes:
         if root not in self._moved:
             self._moved[root] = self._counted_moved(root)
         return self._moved[root]
+
+    def passing(self, oid: int) -> Passing:
+        """
+        Partitions of a partitioned table, of all levels, that came and went inside the interval.
+
+        Counters of one that went are gone with it. What the statements of the table have beyond the
+        counters of the partitions that stayed was in the others, where all its statements are
+        counted, none may move rows, and none of a table above it reaches them too.
+        """
+        leaves = [leaf for leaf in self._below(oid) if self._rows[leaf].get("relkind") == "r"]
+        came = tuple(leaf for leaf in leaves if leaf not in self._seen)
+        went = tuple(leaf for leaf in leaves if leaf not in self._left)
+        stayed = [self._updates(leaf) for leaf in leaves if leaf not in (*came, *went)]
+        beyond = self._beyond(oid, stayed)
+        counted = [self._updates(leaf) for leaf in came]
+        found = None if went or None in counted else sum(n or 0 for n in counted)
+        if beyond is not None:
+            found = max(beyond, sum(n or 0 for n in counted))
+        if leaves and not (came or went or found):
+            found = None
+        return Passing(came=came, went=went, updates=found)
+
+    def _beyond(self, oid: int, stayed: Sequence[int | None]) -> int | None:
+        """Rows that statements have beyond these counters; None where they do not tell."""
+        listed = [one for each in (oid, *self._below(oid)) for one in self._classes.get(each, ())]
+        if not listed or not is_pure(listed) or any(self._above(oid)) or None in stayed:
+            return None
+        if any(one.source != "pg_stat_statements" or one.rows is None for one in listed):
+            return None
+        if self._movers(oid, self._key_names(self._root(oid))):
+            return None
+        counted = sum(n or 0 for n in stayed)
+        beyond = sum(one.rows or 0 for one in listed) - counted
+        noise = min(COUNTERS_LAG_S / self._answers.interval_s, 0.5) * counted
+        if beyond < -noise:
+            return None  # the counters have updates of which the statements tell nothing
+        return beyond if beyond > noise else 0
 
     def _above(self, oid: int) -> Iterator[CountedUpdates]:
         """Classes of the tables above, and how many of their rows were not moved."""

@@ -115,7 +115,11 @@ class Partitioned(Kept):
 
     `moved_rows`: that UPDATEs moved to another partition, which counts as a delete and an insert;
     of the topmost table, for all levels; None where that is not known. `default`: its default
-    partition; None: it has none, or the profile is of a time when none was read.
+    partition; None: it has none, or the profile is of a time when none was read. `came`, `went`:
+    partitions of all levels that were made, or dropped, inside the interval, which are no tables
+    of the profile. `updates_elsewhere`: updates that its partitions had and no table of the profile
+    has, as far as counters and statements tell; None where nothing tells, or no partition came or
+    went.
     """
 
     schema: str
@@ -126,6 +130,9 @@ class Partitioned(Kept):
     default: str | None = field(default=None, metadata=UNLESS_NONE)
     update_classes: Whole | None = None
     moved_rows: Whole | None = field(default=None, metadata=UNLESS_NONE)
+    came: Whole | None = field(default=None, metadata=UNLESS_NONE)
+    went: Whole | None = field(default=None, metadata=UNLESS_NONE)
+    updates_elsewhere: Whole | None = field(default=None, metadata=UNLESS_NONE)
 
 
 @kept
@@ -202,13 +209,24 @@ class ServerCounters(Kept):
     xids_per_s: AnyCount | None = None
 
 
+DROPPED = "dropped inside the interval"
+CREATED = "created inside the interval"
+"""Why the profile does not hold a table that was there for a part of the interval alone."""
+
+
 @kept
 class LeftOut(Kept):
-    """A table that the profile does not hold."""
+    """A table that the profile does not hold; `parent`: the partitioned table that it is of."""
 
     schema: str
     name: str
     why: str
+    parent: str | None = field(default=None, metadata=UNLESS_NONE)
+
+    @property
+    def is_told_as_changed(self) -> bool:
+        """Whether a line of `changed` says it: of a partition the line of its table does."""
+        return self.why == DROPPED or (self.parent is not None and self.why.startswith(CREATED))
 
 
 @kept

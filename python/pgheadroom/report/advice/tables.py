@@ -292,8 +292,15 @@ def partitioned(advice: Advice) -> Table | None:
         ),
         rows=tuple(_partitioned_row(advice, item) for item in advice.partitioned),
         note="Partitions by name, those of partitions that are partitioned too; a fillfactor is "
-        "set on each, for the partitioned table cannot have one.",
+        "set on each, for the partitioned table cannot have one."
+        + (_UNKNOWN if any(one.updates_per_s is None for one in advice.partitioned) else ""),
     )
+
+
+_UNKNOWN = (
+    " No updates are shown where partitions came or went, or none was there, and nothing tells how "
+    "many these had."
+)
 
 
 def _partitioned_row(advice: Advice, item: Partitions) -> tuple[Value | str, ...]:
