@@ -181,10 +181,15 @@ class TableCase:
             curve=() if playing is None else tuple(found.point for found in playing.curve),
             transition=self._transition,
             remarks=(*self._remarks_on_indexes(), *table_remarks(table, self._profile)),
-            missing=() if playing is None else tuple(playing.missing),
+            missing=self._missing(),
             decided_by=self._decided_by,
             wal_bytes_per_update=measured_of(self._profile, table).wal_bytes_per_update,
         )
+
+    def _missing(self) -> tuple[str, ...]:
+        hint = self._facts.updates.unattributed_hint
+        found = () if self._playing is None else tuple(self._playing.missing)
+        return found if hint is None else (hint, *found)
 
     def _remarks_on_indexes(self) -> tuple[Remark, ...]:
         """Of each finding, the one that costs most first."""

@@ -370,3 +370,5 @@ def summarize(profile: Profile) -> None:
                 f"fillfactor {found.fillfactor}; columns by "
                 f"{facts.updates.source or 'no source'}{unknown}"
             )
+            if facts.updates.unattributed_hint is not None:
+                _say(f"~ {found.name}: {facts.updates.unattributed_hint}")

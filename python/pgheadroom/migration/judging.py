@@ -79,6 +79,9 @@ def judge(updates: Updates, altered: Altered, found: HotChange) -> Judged:
         if updates.classes:
             share = show_share(unknown)
             why = f"{share} of its updates are known to no statement, and may assign any"
+        observed = altered.table.observed
+        hint = None if observed is None else observed.updates.unattributed_hint
+        why += f" ({hint})" if hint else ""
         return Judged(verdict="not judged", open=((None, why),))
     if found.gained_frac >= REAL_SHARE:
         return Judged(verdict="gains HOT")

@@ -17,6 +17,7 @@ from pgheadroom.observe.access import read_access
 from pgheadroom.observe.ages import Rates, read_ages
 from pgheadroom.observe.answers import Answers, read_answers
 from pgheadroom.observe.classes import Classes, SourceReport, with_triggers
+from pgheadroom.observe.inside import hint
 from pgheadroom.observe.keys import domains, foreign_keys
 from pgheadroom.observe.mask import masked
 from pgheadroom.observe.naming import profile_name
@@ -78,7 +79,7 @@ def observe(
     )
     ends = {row["oid"]: row for row in recording.rows("tables", "end")}
     wanted = {row["oid"] for row in tables}
-    built = _Builder(recording, classes, answers, wanted)
+    built = _Builder(recording, classes, answers, wanted, mask=mask)
     for row in tables:
         built.add(row, make=answers, end=ends.get(row["oid"]), ends_known=bool(ends))
     for row in ends.values():
@@ -119,9 +120,12 @@ class _Builder:
         classes: Classes,
         answers: Answers,
         wanted: AbstractSet[int],
+        *,
+        mask: bool,
     ) -> None:
         self._recording = recording
         self._wanted = wanted
+        self._is_masked = mask
         self._classes = classes
         self._routes = Routes(recording, classes, answers)
         self._rows = {row["oid"]: row for row in recording.rows("tables", "shape")}
@@ -222,6 +226,8 @@ class _Builder:
         operations, updates = make_operations(
             table, classes, skew, ages, shared=routed.is_shared, interval_s=rates.interval_s
         )
+        inside = self._classes.inside.get(row["oid"], ())
+        updates = replace(updates, unattributed_hint=hint(updates, inside, masked=self._is_masked))
         observed = observed_table(
             table,
             updates,

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from pgheadroom.observe.inside import Inside, find_inside
 from pgheadroom.observe.triggers import Trigger, find_triggers
 from pgheadroom.sources.log import StatementCounts
 from pgheadroom.sources.recording import AnswerRow, Recording
@@ -68,11 +69,16 @@ class SourceReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Classes:
-    """Classes by table, all of a table from one source; what each source gave; triggers."""
+    """
+    Classes by table, all of a table from one source; what each source gave; triggers.
+
+    `inside`: what may update a table inside statements, where no source counts it.
+    """
 
     by_table: Mapping[int, tuple[CountedUpdates, ...]]
     reports: tuple[SourceReport, ...]
     triggers: Mapping[int, tuple[Trigger, ...]] = field(default_factory=dict)
+    inside: Mapping[int, tuple[Inside, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +112,12 @@ def find_classes(
         reports.append(replace(report, notes=notes))
         for oid, classes in found.items():
             by_table.setdefault(oid, classes)
-    triggers = find_triggers(recording)
-    return Classes(by_table=by_table, reports=tuple(reports), triggers=triggers)
+    return Classes(
+        by_table=by_table,
+        reports=tuple(reports),
+        triggers=find_triggers(recording),
+        inside=find_inside(recording),
+    )
 
 
 def with_triggers(

@@ -42,6 +42,7 @@ _REMOVED: Mapping[str, tuple[str, ...]] = {
     "activity": ("query",),
     "statement_texts": ("query",),
     "triggers": ("source", "arguments"),
+    "function_calls": ("schema", "name", "targets"),
 }
 
 

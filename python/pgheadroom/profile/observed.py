@@ -217,6 +217,7 @@ class ObservedUpdates(Kept):
     """
     A table's updates by class, and the part of them that no class explains.
 
+    `unattributed_hint`: where these may be, if there is much of it and something speaks for it.
     `inserting`: sessions that insert, by the pages on which the newest rows are.
     """
 
@@ -227,6 +228,7 @@ class ObservedUpdates(Kept):
     pick: ObservedPick
     read_twice: ObservedValues | None = field(default=None, metadata=UNLESS_NONE)
     unattributed_why: str | None = field(default=None, metadata=UNLESS_NONE)
+    unattributed_hint: str | None = field(default=None, metadata=UNLESS_NONE)
     ages: ObservedAges | None = field(default=None, metadata=UNLESS_NONE)
     fills: tuple[ObservedFill, ...] | None = field(default=None, metadata=UNLESS_NONE)
     inserting: Annotated[int, between(1, 2**15 - 1)] | None = field(

@@ -70,7 +70,7 @@ COUNTERS = (
     "horizon",
 )
 TICK = ("instant", "horizon", "activity")
-END = (*COUNTERS, "tables", "activity", "statement_texts")
+END = (*COUNTERS, "tables", "activity", "statement_texts", "function_calls")
 VALUES = ("value_statements",)
 SAMPLES = (
     "sample_statements",
@@ -93,6 +93,7 @@ EXTENSION_OF = {
     "statement_counters": ("pg_stat_statements", "pgss_schema"),
     "statement_info": ("pg_stat_statements", "pgss_schema"),
     "statement_texts": ("pg_stat_statements", "pgss_schema"),
+    "function_calls": ("pg_stat_statements", "pgss_schema"),
     "free_space_statements": ("pg_freespacemap", "fsm_schema"),
     "page_statements": ("pageinspect", "inspect_schema"),
 }

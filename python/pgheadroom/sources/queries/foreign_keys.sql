@@ -2,7 +2,9 @@
 -- Anyone: catalogs only. Those that partitions have from their parent's are left out.
 SELECT k.conname AS name, k.conrelid::int8 AS table_oid, k.conkey AS attnums,
        k.confrelid::int8 AS references_oid, k.confkey AS references_attnums,
-       nullif(k.conindid, 0)::int8 AS references_index_oid, k.convalidated AS is_valid
+       nullif(k.conindid, 0)::int8 AS references_index_oid, k.convalidated AS is_valid,
+       -- CASCADE, SET NULL and SET DEFAULT; of DELETE the last two alone.
+       k.confupdtype IN ('c', 'n', 'd') OR k.confdeltype IN ('n', 'd') AS may_update
 FROM pg_constraint k
 JOIN pg_class c ON c.oid = k.conrelid
 JOIN pg_namespace n ON n.oid = c.relnamespace
