@@ -5,8 +5,8 @@ A laboratory that measures on real servers, a page-level twin that predicts, an 
 closed loop of apply and verify. `docs/ARCHITECTURE.md` shows how it fits together.
 
 For programs, `import pgheadroom as ph`: `ph.read_profile`, `ph.observe`, `ph.advise`,
-`ph.evaluate`, `ph.predict`, `ph.prove`, `ph.layout`, `ph.read_wal` (docs/python.md). They are
-loaded when they are first asked for.
+`ph.doctor`, `ph.evaluate`, `ph.predict`, `ph.prove`, `ph.layout`, `ph.read_wal`
+(docs/python.md). They are loaded when they are first asked for.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ TYPE_CHECKING = False  # `typing` takes as long as all before it, and Ctrl-C is 
 if TYPE_CHECKING:
     from pgheadroom.api import (
         advise,
+        doctor,
         evaluate,
         layout,
         observe,
@@ -32,6 +33,7 @@ __version__: str
 __all__ = [
     "__version__",
     "advise",
+    "doctor",
     "evaluate",
     "layout",
     "observe",

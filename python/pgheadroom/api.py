@@ -128,6 +128,28 @@ def advise(
     return _advise(_profile(profile), options, say=progress or _quiet)
 
 
+def doctor(conninfo: str = "", *, seconds: float | None = None) -> results.Diagnosis:
+    """
+    Look for what an expert looks for on a live database, only reading.
+
+    Args:
+        conninfo: A connection, as libpq takes it (URI or keywords); empty: as libpq's PG*.
+        seconds: Between two readings of counters, for rates of that interval; None: one reading,
+            of what the statistics have since their start.
+
+    Returns:
+        Findings by effect, and which rules could not look (`cut_off`: some should have).
+
+    Raises:
+        ConnectionFailed: No server answers.
+    """
+    from pgheadroom.doctor.live import examine_live  # noqa: PLC0415 - only this function's
+
+    if seconds is not None and not 0 < seconds <= 86400:
+        raise ParameterError("seconds", f"{seconds:g}: expected more than 0, at most 86400")
+    return examine_live(conninfo, {}, interval_s=seconds)
+
+
 def evaluate(profile: Source, *, server: str | None = None) -> Profile:
     """
     Have a throw-away server evaluate what the twin cannot of indexes' expressions and predicates.

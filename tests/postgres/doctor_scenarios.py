@@ -83,6 +83,17 @@ SCENARIOS = (
         ahead_s=(31 * DAY_S, 29 * DAY_S),
     ),
     Scenario(
+        rule="unused-index",
+        name="of-a-foreign-key",
+        about="t_v",
+        severity="info",
+        common="CREATE TABLE parent (id int8 PRIMARY KEY);\nINSERT INTO parent VALUES (1);\n"
+        "CREATE TABLE t (v int8, w int);\nCREATE INDEX t_v ON t (v, w);\n"
+        "INSERT INTO t SELECT 1, i FROM generate_series(1, 60000) i;\nVACUUM ANALYZE t;\n",
+        silent="ALTER TABLE t ADD FOREIGN KEY (v) REFERENCES parent NOT VALID;\n",
+        ahead_s=(31 * DAY_S, 31 * DAY_S),
+    ),
+    Scenario(
         rule="duplicate-index",
         about="t_v_again",
         severity="info",
@@ -287,6 +298,7 @@ SCENARIOS = (
     ),
     Scenario(
         rule="end-of-life",
+        until=18,
         about="PostgreSQL {major}",
         severity="warning",
         ahead_s=(10 * 365 * DAY_S, 0.0),
@@ -400,15 +412,52 @@ SCENARIOS = (
         silent="INSERT INTO p VALUES (9);\n",
         check=lambda finding, _: equal(finding.numbers["row_count"], 1),
     ),
+    Scenario(
+        rule="completion-target",
+        about="checkpoint_completion_target",
+        severity="info",
+        fires="ALTER SYSTEM SET checkpoint_completion_target = 0.5;\nSELECT pg_reload_conf();\n",
+        undo="ALTER SYSTEM RESET checkpoint_completion_target;\nSELECT pg_reload_conf();\n",
+    ),
+    Scenario(
+        rule="constraint-not-valid",
+        about="t.positive",
+        severity="info",
+        common="CREATE TABLE t (v int);\n",
+        fires="ALTER TABLE t ADD CONSTRAINT positive CHECK (v > 0) NOT VALID;\n",
+        silent="ALTER TABLE t ADD CONSTRAINT positive CHECK (v > 0);\n",
+    ),
+    Scenario(
+        rule="subscription-stopped",
+        about="s",
+        severity="warning",
+        common="CREATE SUBSCRIPTION s CONNECTION 'host=/nowhere' PUBLICATION p"
+        " WITH (connect = false);\n",
+        silent="ALTER SUBSCRIPTION s SET (slot_name = 'x');\nALTER SUBSCRIPTION s ENABLE;\n",
+        leave="ALTER SUBSCRIPTION s DISABLE;\nALTER SUBSCRIPTION s SET (slot_name = NONE);\n"
+        "DROP SUBSCRIPTION s;\n",
+    ),
+    Scenario(
+        rule="synchronous-standby-missing",
+        about="synchronous_standby_names",
+        severity="error",
+        # Who changes it must not wait for its own commit.
+        fires="SET synchronous_commit = local;\n"
+        "ALTER SYSTEM SET synchronous_standby_names = 'nobody';\nSELECT pg_reload_conf();\n",
+        undo="SET synchronous_commit = local;\n"
+        "ALTER SYSTEM RESET synchronous_standby_names;\nSELECT pg_reload_conf();\n",
+    ),
 )
 
 
 APART = frozenset(
     {
         "archiver-failing",
+        "backend-syncs",
         "checkpoints-by-wal",
         "checksum-failures",
         "configuration-errors",
+        "connections-near-limit",
         "horizon-holder",
         "multixact-ids",
         "transaction-ids",

@@ -38,6 +38,12 @@ SETTINGS = {
 }
 """Of the server that scenarios share."""
 
+MANY_FILES = (
+    "DO $$ BEGIN FOR i IN 1..200 LOOP EXECUTE format('CREATE TABLE many%s (v int)', i); "
+    "EXECUTE format('INSERT INTO many%s SELECT generate_series(1, 1000)', i); END LOOP; END $$"
+)
+"""As many files as a queue of sixteen does not hold."""
+
 Check = Callable[[Finding, Diagnosis], None]
 
 
@@ -61,7 +67,8 @@ class Scenario:
         ahead_s: How much later the clock is, on the side that fires and on its counterpart.
         check: Holds the numbers against what was done.
         undo: Takes back what is not the database's own.
-        since: The first major that has the rule.
+        leave: Done in each database before it is dropped.
+        since, until: The first major that has the rule, and the last.
     """
 
     rule: str
@@ -74,7 +81,9 @@ class Scenario:
     ahead_s: tuple[float, float] = (0.0, 0.0)
     check: Check = nothing_more
     undo: str = ""
+    leave: str = ""
     since: int = 15
+    until: int = 99
     name: str = field(default="")
 
 

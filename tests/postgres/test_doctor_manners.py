@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from doctor_sides import conninfo, run
+from doctor_sides import MANY_FILES, conninfo, examined, run
 
 from pgheadroom.doctor import Diagnosis, Examination, Rule, all_rules, examine, rule_named
 from pgheadroom.doctor.live import examine_live
@@ -149,6 +149,17 @@ def test_what_is_cut_off_is_named(newest: ServerPrograms) -> None:
         assert diagnosis.cut_off
 
 
+def test_statements_that_sync(newest: ServerPrograms) -> None:
+    """A queue as long as there are buffers: sixteen are too few for 200 files, 2,048 are not."""
+    with Host(newest) as host:
+        for size, fires in (("128kB", True), ("16MB", False)):
+            cluster = host.cluster(f"of-{size}")
+            cluster.start({"shared_buffers": size})
+            run(cluster, "postgres", MANY_FILES)
+            assert bool(examined(cluster, "postgres", "backend-syncs").findings) == fires
+            cluster.remove()
+
+
 def test_it_only_reads(newest: ServerPrograms) -> None:
     """No transaction id is taken, and no setting of the session stays."""
     with Host(newest) as host:
@@ -177,5 +188,6 @@ def test_levels_of_access(newest: ServerPrograms) -> None:
         assert not nobody.cut_off
         assert not monitor.cut_off
         hidden = {each.rule for each in nobody.blind} - {each.rule for each in monitor.blind}
-        assert hidden == {"horizon-holder", "wraparound-vacuum"}
+        sessions = {"horizon-holder", "synchronous-standby-missing", "wraparound-vacuum"}
+        assert hidden == sessions
         assert "configuration-errors" in {each.rule for each in monitor.blind}

@@ -6,6 +6,7 @@ It fires with the right numbers, and its counterpart, which differs in one fact,
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
@@ -16,7 +17,16 @@ from typing import Any
 
 import pytest
 from doctor_scenarios import APART, LOG, SCENARIOS
-from doctor_sides import SETTINGS, Scenario, archiver_right, database, examined, near, run
+from doctor_sides import (
+    MANY_FILES,
+    SETTINGS,
+    Scenario,
+    archiver_right,
+    database,
+    examined,
+    near,
+    run,
+)
 from footprint import DEADLINE_S
 from observed import reload
 
@@ -27,15 +37,24 @@ from places import fast_place
 
 
 def servers() -> list[Any]:
-    """18 in `make test`; 16 by `make doctor-truth`."""
-    found = []
-    for wanted in ("18", "16"):
-        marks = [] if wanted == "18" else [pytest.mark.long(reason="the doctor's rules on 16")]
+    """18 in `make test`; 16, and all others that are at hand, by `make doctor-truth`."""
+    folders = [
+        folder
+        for variable in ("PGHEADROOM_TEST_SERVERS", "PGHEADROOM_LONG_TEST_SERVERS")
+        for folder in os.environ.get(variable, "").split(os.pathsep)
+    ]
+    found: dict[str, ServerPrograms] = {}
+    for wanted in ("18", "16", "15", *filter(None, folders)):
         try:
-            found.append(pytest.param(find_programs(wanted), id=wanted, marks=marks))
+            programs = find_programs(wanted)
         except HeadroomError:
             continue
-    return found
+        found.setdefault(str(programs.version), programs)
+    beside = pytest.mark.long(reason="the doctor's rules beside the usual version")
+    return [
+        pytest.param(programs, id=version, marks=[beside] if number else [])
+        for number, (version, programs) in enumerate(found.items())
+    ]
 
 
 @pytest.fixture(scope="module", params=servers())
@@ -77,8 +96,8 @@ def test_every_rule_has_its_two_sides() -> None:
     "scenario", SCENARIOS, ids=lambda each: f"{each.rule}{'-' if each.name else ''}{each.name}"
 )
 def test_a_rule_fires_and_its_counterpart_is_silent(shared: Cluster, scenario: Scenario) -> None:
-    if shared.version.major < scenario.since:
-        pytest.skip(f"from PostgreSQL {scenario.since} on")
+    if not scenario.since <= shared.version.major <= scenario.until:
+        pytest.skip(f"PostgreSQL {scenario.since} to {scenario.until}")
     about = scenario.about.format(major=shared.version.major)
     for side, own, ahead_s in zip(
         ("fires", "silent"), (scenario.fires, scenario.silent), scenario.ahead_s, strict=True
@@ -106,6 +125,7 @@ def test_a_rule_fires_and_its_counterpart_is_silent(shared: Cluster, scenario: S
                     assert found.severity == scenario.severity, found
                     scenario.check(found, diagnosis)
             finally:
+                run(shared, dbname, scenario.leave)
                 if side == "fires" or "slot" in scenario.undo:
                     run(shared, "postgres", scenario.undo)
 
@@ -321,6 +341,8 @@ def aging(request: pytest.FixtureRequest) -> Iterator[Cluster]:
                     "autovacuum_freeze_max_age": "100000",
                     "autovacuum_multixact_freeze_max_age": "10000",
                     "max_prepared_transactions": "4",
+                    "max_connections": "14",
+                    "shared_buffers": "128kB",
                 }
             )
             yield cluster
@@ -362,6 +384,35 @@ def test_ages(aging: Cluster) -> None:
         near(of_database[0].numbers["age_mxids"], 16_000, within=0.05)
     finally:
         run(aging, "postgres", "ROLLBACK PREPARED 'old'")
+
+
+def test_connections(aging: Cluster) -> None:
+    """Eleven are for everybody: nine are few enough, ten are not."""
+    with contextlib.ExitStack() as opened:
+        for _ in range(9):
+            opened.enter_context(aging.connect())
+        assert examined(aging, "postgres", "connections-near-limit").findings == ()
+        opened.enter_context(aging.connect())
+        diagnosis = examined(aging, "postgres", "connections-near-limit")
+    found = only(diagnosis.findings, "connections-near-limit", "max_connections")
+    assert found is not None
+    assert found.severity == "warning"
+    assert (found.numbers["used"], found.numbers["usable"]) == (10, 11)
+
+
+def test_statements_that_sync(aging: Cluster) -> None:
+    """Sixteen buffers make a queue of as many files: who writes to more has to sync himself."""
+    run(aging, "postgres", MANY_FILES)
+    diagnosis = examined(aging, "postgres", "backend-syncs")
+    found = only(diagnosis.findings, "backend-syncs", "shared_buffers")
+    assert found is not None
+    assert found.severity == "warning"
+    syncs = found.numbers["syncs"]
+    assert isinstance(syncs, int)
+    view = "pg_stat_bgwriter" if aging.version.major < 17 else "pg_stat_io"
+    counted = "buffers_backend_fsync" if aging.version.major < 17 else "sum(fsyncs)::int8"
+    where = "" if aging.version.major < 17 else " WHERE backend_type = 'client backend'"
+    assert 100 <= syncs <= asked(aging, f"SELECT {counted} FROM {view}{where}") < 1.1 * syncs
 
 
 def comes_by_force(cluster: Cluster) -> bool:

@@ -27,6 +27,7 @@ HEARTBEAT = ROOT / "examples" / "heartbeat.toml"
 LEDGER = ROOT / "tests" / "unit" / "observed" / "ledger.json"
 FUNCTIONS = (
     "advise",
+    "doctor",
     "evaluate",
     "layout",
     "observe",
@@ -67,6 +68,7 @@ def test_annotations_are_there_at_runtime(name: str) -> None:
     """Programs that read hints found names of type checking: `Prediction` was not defined."""
     hints = typing.get_type_hints(getattr(ph, name))
     homes = {"advise": "Advice", "layout": "Layout", "prove": "Proof", "predict": "Prediction"}
+    homes["doctor"] = "Diagnosis"
     expected = homes.get(name, "WalStats" if name == "read_wal" else "Profile")
     assert hints["return"].__name__ == expected
     assert all(not isinstance(hint, str) for hint in hints.values())
@@ -77,7 +79,8 @@ def test_a_profile_is_read_without_the_rest() -> None:
     code = (
         "import sys, pgheadroom as ph\n"
         f"ph.read_profile({str(HEARTBEAT)!r})\n"
-        "others = ('advise', 'lab', 'layout', 'observe', 'predict', 'prove', 'sources', 'wal')\n"
+        "others = ['advise', 'doctor', 'lab', 'layout', 'observe', 'predict', 'prove']\n"
+        "others += ['sources', 'wal']\n"
         "heavy = {'numpy', 'psycopg', 'scipy', *(f'pgheadroom.{name}' for name in others)}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
@@ -190,6 +193,7 @@ def test_a_profile_of_pgbench_as_rows() -> None:
         (lambda: ph.advise(LEDGER, prices={"gold": 1.0}), "price", "wal_gb"),
         (lambda: ph.advise(LEDGER, tables=["nobody"]), "table", "nobody"),
         (lambda: ph.observe("host=localhost", seconds=0), "seconds", "expected"),
+        (lambda: ph.doctor("host=localhost", seconds=0), "seconds", "more than 0"),
         (lambda: ph.prove(HEARTBEAT, server="one"), "server", "one"),
     ],
 )

@@ -22,7 +22,13 @@ WITH every AS (
            pg_stat_get_tuples_hot_updated(i.indrelid) AS n_tup_hot_upd,
            i.indisunique OR i.indisprimary OR i.indisexclusion OR i.indisreplident
              OR i.indisclustered OR NOT i.indisvalid
-             OR EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = i.indexrelid) AS is_needed
+             OR EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = i.indexrelid)
+             -- Without it a delete of the parent would read the whole table.
+             OR EXISTS (SELECT FROM pg_constraint k
+                        WHERE k.conrelid = i.indrelid AND k.contype = 'f'
+                          AND i.indnkeyatts >= cardinality(k.conkey)
+                          AND (i.indkey::int2[])[0:cardinality(k.conkey) - 1] @> k.conkey)
+             AS is_needed
     FROM pg_index i
     JOIN pg_class c ON c.oid = i.indexrelid AND c.relkind = 'i'
     JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -116,7 +122,8 @@ RULE = Rule(
     threshold=f"Not read since the statistics began, and these are {_AGE_MIN_DAYS} days old, for "
     "what closes a month runs once in it; of at least 1 MiB, or 10,000 entries a day: what is less "
     "costs nobody anything. Never one that is unique, enforces a constraint, is a replica "
-    "identity, what CLUSTER goes by, or an index of such partitions.",
+    "identity, what CLUSTER goes by, begins with the columns of a foreign key, or is an index of "
+    "such partitions.",
     severity="warning from 1 GiB of pages or of WAL a day on, else info; info where a standby is "
     "there, for that counts its own reads.",
     price="WAL a day of its entries where counters tell it, else its pages.",

@@ -1,0 +1,86 @@
+"""The doctor beside a real standby: who holds the horizon from there, and what a standby tells."""
+
+from __future__ import annotations
+
+import pytest
+from doctor_sides import DAY_S, conninfo, examined, near, run
+from test_doctor_rules import asked, burn, only, servers, until
+
+from pgheadroom.doctor import Diagnosis, Examination, all_rules
+from pgheadroom.servers import Cluster, Host, ServerPrograms
+from pgheadroom.sources.session import read_only_session
+
+pytestmark = pytest.mark.usefixtures("run_parent")
+
+
+def follow(primary: Cluster, standby: Cluster, slot: str) -> None:
+    env = primary.client_env()
+    standby.start(
+        {
+            "primary_conninfo": f"host={env['PGHOST']} port={env['PGPORT']} user=postgres",
+            "primary_slot_name": slot,
+            "hot_standby_feedback": "on",
+            "wal_receiver_status_interval": "1s",
+        }
+    )
+    query = "SELECT count(*) = 1 FROM pg_stat_replication WHERE state = 'streaming'"
+    until(lambda: bool(asked(primary, query)), "the standby streams")
+
+
+def held(primary: Cluster, standby: Cluster) -> Diagnosis:
+    """While a query of the standby holds a snapshot that the primary is told of."""
+    with standby.connect(autocommit=False) as reader:
+        reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        reader.execute("SELECT 1")
+        query = (
+            "SELECT (SELECT count(*) FROM pg_stat_replication WHERE backend_xmin IS NOT NULL)"
+            " + (SELECT count(*) FROM pg_replication_slots WHERE xmin IS NOT NULL) > 0"
+        )
+        until(lambda: bool(asked(primary, query)), "the primary knows of it")
+        young = examined(primary, "postgres", "horizon-holder")
+        assert young.findings == ()
+        burn(primary, "postgres", 101_000)
+        return examined(primary, "postgres", "horizon-holder")
+
+
+@pytest.mark.parametrize("programs_of", servers())
+def test_beside_a_standby(programs_of: ServerPrograms) -> None:
+    """A snapshot there holds the primary's horizon, by its slot or by feedback alone."""
+    with Host(programs_of) as host:
+        primary = host.cluster("primary")
+        standby = host.copy(primary, "standby")
+        (standby.data_dir / "standby.signal").touch()
+        primary.start({"autovacuum": "off"})
+        run(
+            primary,
+            "postgres",
+            "CREATE TABLE t (v int8);\nCREATE INDEX t_v ON t (v);\n"
+            "INSERT INTO t SELECT i FROM generate_series(1, 60000) i;\nVACUUM ANALYZE t;\n"
+            "SELECT pg_create_physical_replication_slot('of_standby', true);\n",
+        )
+        follow(primary, standby, "of_standby")
+        by_slot = only(held(primary, standby).findings, "horizon-holder", "slot of_standby")
+        assert by_slot is not None
+        assert by_slot.severity == "info"
+        near(by_slot.numbers["age_xids"], 101_000)
+
+        unused = examined(primary, "postgres", "unused-index", ahead_s=31 * DAY_S)
+        found = only(unused.findings, "unused-index", "t_v")
+        assert found is not None
+        assert (found.severity, found.remedy.sql) == ("info", ()), "the standby was not asked"
+
+        with read_only_session(conninfo(standby, "postgres"), {}) as connection:
+            there = Examination(connection, all_rules()).end()
+        assert there.examined.in_recovery
+        assert not there.cut_off, there.blind
+        blind = {each.rule for each in there.blind if "ask the primary" in each.why}
+        assert blind == {rule.id for rule in all_rules() if not rule.on_standby}
+
+        standby.stop()
+        run(primary, "postgres", "SELECT pg_drop_replication_slot('of_standby')")
+        follow(primary, standby, "")
+        about = "standby feedback pgheadroom standby"
+        by_feedback = only(held(primary, standby).findings, "horizon-holder", about)
+        assert by_feedback is not None
+        near(by_feedback.numbers["age_xids"], 101_000)
+        standby.stop()
