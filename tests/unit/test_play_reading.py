@@ -361,6 +361,31 @@ def test_events_come_from_the_log(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "automatic vacuum",
+        "automatic aggressive vacuum",
+        "automatic vacuum to prevent wraparound",
+        "automatic aggressive vacuum to prevent wraparound",
+    ],
+)
+def test_every_vacuum_of_autovacuum_is_an_event(tmp_path: Path, said: str) -> None:
+    """
+    15 to 19 say of a vacuum whether it is aggressive, and whether it comes by age.
+
+    Source: `heap_vacuum_rel`, src/backend/access/heap/vacuumlazy.c (REL_15_STABLE, REL_18_STABLE);
+    19rc1 has the same four texts.
+    """
+    log = tmp_path / "log"
+    log.write_text(
+        f'2026-01-01 00:00:03.000 UTC [2] LOG:  {said} of table "profile.public.t": index scans: 1\n'
+        "\tsystem usage: CPU: user: 0.10 s, system: 0.00 s, elapsed: 1.50 s\n"
+    )
+    (event,) = read_events(log, 0, datetime(2026, 1, 1, tzinfo=UTC).timestamp())
+    assert (event.kind, event.table, event.elapsed_s) == ("autovacuum", "t", 1.5)
+
+
 def test_events_are_placed_among_the_transactions(tmp_path: Path) -> None:
     """The share of transactions that had ended by then; an analyze began before it was told of."""
     log = tmp_path / "log"

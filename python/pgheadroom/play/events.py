@@ -15,7 +15,8 @@ from pgheadroom.play.ended import Ended, lines_from
 _LINE = re.compile(
     r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}) UTC \[\d+\] LOG:  "
     r"(checkpoint starting|checkpoint complete|"
-    r'automatic (?:aggressive )?(vacuum|analyze) of table "([^"]*)")'
+    r"automatic (?:aggressive )?(vacuum|analyze)(?: to prevent wraparound)? "
+    r'of table "([^"]*)")'
 )
 
 
