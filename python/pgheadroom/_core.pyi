@@ -47,6 +47,7 @@ __all__ = [
     "knows_gin_keys",
     "log_prefix_has",
     "log_time_ms",
+    "may_wake_autovacuum",
     "needed_bytes",
     "normalized_statements",
     "not_evaluated",
@@ -341,6 +342,16 @@ def setting_becomes(
     name: str, value: str, *, storage_parameter: bool = False
 ) -> tuple[Literal["modelled", "no effect on pages", "refused", "unknown"], str]:
     """What becomes of a setting or storage parameter in a profile, and why if it is refused."""
+
+def may_wake_autovacuum(
+    settings: dict[str, str], transactions: int | None, clients: int, last_vacuum: int | None, /
+) -> bool:
+    """
+    Whether a run with these settings may wake autovacuum's launcher while it is off.
+
+    It does by the age of its tables; without a number of transactions where that is not known. The
+    last VACUUM that is not at the end comes after so many of them.
+    """
 
 def setting_expected(
     name: str, value: str, version: str, /, *, storage_parameter: bool = False

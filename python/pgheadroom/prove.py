@@ -267,7 +267,7 @@ def needs_the_run(profile: Profile) -> bool:
     """Whether the twin has to be told about the server's run: what came when, or its length."""
     server, run = profile.server, profile.workload.run
     return (
-        server.autovacuum
+        profile.may_autovacuum
         or server.checkpoint_interval_s is not None
         or server.max_wal_size_bytes is not None
         or bool(run.snapshots)

@@ -379,7 +379,8 @@ def test_every_vacuum_of_autovacuum_is_an_event(tmp_path: Path, said: str) -> No
     """
     log = tmp_path / "log"
     log.write_text(
-        f'2026-01-01 00:00:03.000 UTC [2] LOG:  {said} of table "profile.public.t": index scans: 1\n'
+        f'2026-01-01 00:00:03.000 UTC [2] LOG:  {said} of table "profile.public.t": index '
+        "scans: 1\n"
         "\tsystem usage: CPU: user: 0.10 s, system: 0.00 s, elapsed: 1.50 s\n"
     )
     (event,) = read_events(log, 0, datetime(2026, 1, 1, tzinfo=UTC).timestamp())

@@ -54,7 +54,8 @@ mod _core {
 
     #[pymodule_export]
     use super::settings::{
-        knows_gin_keys, not_evaluated, setting_becomes, setting_expected, setting_names,
+        knows_gin_keys, may_wake_autovacuum, not_evaluated, setting_becomes, setting_expected,
+        setting_names,
     };
 
     #[pymodule_export]

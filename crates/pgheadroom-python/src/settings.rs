@@ -1,8 +1,11 @@
 //! What the twin knows, for Python: settings and storage parameters, and which expressions.
 
+use std::collections::BTreeMap;
+
 use pgheadroom_layout::PgVersion;
 use pgheadroom_twin::executor::ColumnDefinition;
 use pgheadroom_twin::expression::{Expression, ExpressionError};
+use pgheadroom_twin::profile::ages;
 use pgheadroom_twin::profile::setting_values::{self, Wrong};
 use pgheadroom_twin::profile::settings::{Becomes, SETTINGS, STORAGE_PARAMETERS, names};
 use pyo3::prelude::*;
@@ -77,6 +80,21 @@ pub fn setting_becomes(
         Becomes::Refused(reason) => ("refused", reason),
         Becomes::Unknown => ("unknown", ""),
     }
+}
+
+/// Whether a run with these settings may wake autovacuum's launcher while it is off, by the age of
+/// its tables; without a number of transactions where that is not known. The last VACUUM that is
+/// not at the end comes after so many of them.
+#[pyfunction]
+#[pyo3(signature = (settings, transactions, clients, last_vacuum, /))]
+pub fn may_wake_autovacuum(
+    settings: BTreeMap<String, String>,
+    transactions: Option<u64>,
+    clients: u32,
+    last_vacuum: Option<u64>,
+) -> bool {
+    let ages = ages::freeze_ages(&settings);
+    ages::may_wake_autovacuum(&ages, transactions, clients, last_vacuum)
 }
 
 /// What a server of the version takes instead of this value; None where it takes it, or does not

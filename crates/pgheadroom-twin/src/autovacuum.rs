@@ -7,13 +7,14 @@
 //! ```
 //!
 //! A VACUUM removes what nobody could see when it began; clients go on between its pages. Left
-//! out: catalogues (their vacuums take workers and time), other databases, wraparound, priorities,
-//! and waiting for locks and pins.
+//! out: catalogues (their vacuums take workers and time), other databases, priorities, and waiting
+//! for locks and pins.
 //!
 //! Source: `AutoVacLauncherMain`, `do_autovacuum` and `AutoVacuumUpdateCostLimit`,
 //! src/backend/postmaster/autovacuum.c; `vacuum_delay_point`, src/backend/commands/vacuum.c
 //! (REL_15_STABLE, REL_18_STABLE).
 
+mod age;
 mod options;
 mod statistics;
 mod threshold;
@@ -24,8 +25,9 @@ pub use statistics::{Shown, Statistics};
 pub use threshold::{Class, Needs, estimated_rows};
 
 use crate::executor::{Database, Relation};
-use crate::profile::settings::bytes_of;
+use crate::profile::settings::{bytes_of, parameters};
 use crate::profile::{ProfileError, ProfileSpec};
+use age::{DatabaseAges, is_older};
 use worker::Worker;
 
 /// What autovacuum did to a table.
@@ -50,6 +52,8 @@ struct Known {
     thresholds: Thresholds,
     cost_limit: CostLimit,
     class: Class,
+    /// `autovacuum_freeze_max_age` and that of multixacts, its own or the server's.
+    max_ages: [u32; 2],
 }
 
 /// Launcher, workers and statistics.
@@ -61,6 +65,7 @@ pub struct Autovacuum {
     known: Vec<Known>,
     statistics: Statistics,
     launch_s: f64,
+    ages: DatabaseAges,
     workers: Vec<Worker>,
     done: Vec<Maintained>,
 }
@@ -92,7 +97,13 @@ impl Autovacuum {
                 let has_own = reloptions.keys().any(|name| name.starts_with("toast."));
                 let prefix = if is_toast && has_own { "toast." } else { "" };
                 let relation = Relation { table, is_toast };
+                let own = parameters(reloptions, prefix).freeze;
+                let least = |own: Option<u32>, max: u32| own.map_or(max, |own| own.min(max));
                 known.push(Known {
+                    max_ages: [
+                        least(own.xid.max, settings.freeze_ages.xid.max),
+                        least(own.multixact.max, settings.freeze_ages.multixact.max),
+                    ],
                     relation,
                     thresholds: settings.thresholds(reloptions, prefix)?,
                     cost_limit: settings.cost_limit(reloptions, prefix)?,
@@ -106,7 +117,12 @@ impl Autovacuum {
             by_unfrozen_share: db.behaviour().insert_threshold_by_unfrozen_share,
             shared_pages: (shared / 8192) as f64,
             statistics: Statistics::new(relations, spec.run.clients as usize, db),
-            launch_s: settings.naptime_s * (1.0 - phase),
+            launch_s: if settings.is_active {
+                settings.naptime_s * (1.0 - phase)
+            } else {
+                f64::INFINITY
+            },
+            ages: DatabaseAges::new(&settings.freeze_ages),
             settings,
             known,
             workers: Vec::new(),
@@ -127,13 +143,16 @@ impl Autovacuum {
         let position = self.workers.iter().position(|work| work.due_s <= due_s);
         match position {
             Some(position) => self.work(position, db),
-            None => self.launch(),
+            None => self.launch(db),
         }
     }
 
     /// A session has ended a transaction.
     pub fn end_transaction(&mut self, session: usize, now_s: f64, db: &Database) {
         self.statistics.end_transaction(session, now_s, db);
+        if !self.settings.is_active && self.ages.wakes_launcher(self.oldest(db), db.procs()) {
+            self.launch_s = self.launch_s.min(now_s + age::OTHERS_S);
+        }
     }
 
     /// What was done, in the order of its end; what is in progress comes last, without an end.
@@ -146,29 +165,56 @@ impl Autovacuum {
         done
     }
 
-    fn needs(&self, place: usize) -> Needs {
+    /// What a table needs: by its statistics, if autovacuum is on, and by its age in any case.
+    ///
+    /// Source: `relation_needs_vacanalyze`, src/backend/postmaster/autovacuum.c (REL_18_STABLE).
+    fn needs(&self, place: usize, db: &Database) -> Needs {
         let known = &self.known[place];
-        let shown = self.statistics.shown(place);
-        let mut needs = known
-            .thresholds
-            .needs(shown, known.class, self.by_unfrozen_share);
+        let ages = db.relation(known.relation).ages(db.procs());
+        let is_old = is_older(ages, known.max_ages);
+        let mut needs = Needs::default();
+        if self.settings.is_active {
+            let thresholds = Thresholds {
+                is_enabled: known.thresholds.is_enabled || is_old,
+                ..known.thresholds
+            };
+            let shown = self.statistics.shown(place);
+            needs = thresholds.needs(shown, known.class, self.by_unfrozen_share);
+        }
+        needs.vacuum |= is_old;
         needs.analyze &= !known.relation.is_toast; // TOAST tables are never analyzed
         needs
     }
 
+    /// Ages of the oldest tables.
+    fn oldest(&self, db: &Database) -> [u32; 2] {
+        let known = self.known.iter();
+        let ages = known.map(|known| db.relation(known.relation).ages(db.procs()));
+        ages.fold([0; 2], |one, other| {
+            [one[0].max(other[0]), one[1].max(other[1])]
+        })
+    }
+
     /// A worker lists the tables that need something, if there is a free one.
-    fn launch(&mut self) {
+    fn launch(&mut self, db: &Database) {
         let now_s = self.launch_s;
-        if self.workers.len() < self.settings.max_workers {
+        if self.settings.is_active && self.ages.others_come_first(self.oldest(db), db.procs()) {
+            self.launch_s = now_s + self.settings.naptime_s * age::NAPTIMES_OF_OTHER;
+        } else if self.workers.len() < self.settings.max_workers {
             let listed = (0..self.known.len()).filter(|&place| {
-                let needs = self.needs(place);
+                let needs = self.needs(place, db);
                 needs.vacuum || needs.analyze
             });
             let queue: std::collections::VecDeque<usize> = listed.collect();
             if !queue.is_empty() {
                 self.workers.push(Worker::new(queue, now_s));
             }
-            self.launch_s = now_s + self.settings.naptime_s;
+            self.ages.look_into(!self.settings.is_active);
+            self.launch_s = if self.settings.is_active {
+                now_s + self.settings.naptime_s
+            } else {
+                f64::INFINITY
+            };
         } else {
             // The launcher waits for a worker to end.
             let workers = self.workers.iter().map(|worker| worker.due_s);

@@ -88,7 +88,7 @@ pub use load::Loading;
 pub(crate) use look::{LeafTarget, LookAhead};
 pub use maintenance::Maintenance;
 pub use model::{InPlace, Model, NewRow};
-pub use parameters::{FreezeAges, StorageParameters};
+pub use parameters::{Ages, FreezeAges, StorageParameters};
 pub use rewrite::Rewritten;
 pub use rewrite_online::OnlineRewrite;
 pub use session::SessionId;
@@ -206,7 +206,7 @@ impl Database {
     pub fn create_table(&mut self, definition: TableDefinition) -> Result<TableId, StatementError> {
         self.wal.open_table(self.tables.len());
         let mut table = Table::new(self.behaviour, definition, &mut self.wal)?;
-        table.begin_ages(self.procs.next_xid());
+        table.begin_ages(self.procs.next_xid(), &self.procs);
         self.tables.push(table);
         Ok(TableId(self.tables.len() - 1))
     }

@@ -7,8 +7,8 @@
 //! 9 locks the new version as well  xmax = multixact { 7 key share, 9 key share }
 //! ```
 //!
-//! The numbers are a part of [`Xid`]'s that no transaction has. Left out: wraparound and what
-//! VACUUM makes of old ones, but that it takes away those that nobody needs.
+//! The numbers are a part of [`Xid`]'s that no transaction has, and grow with time as theirs do.
+//! Left out: that they wrap around.
 //!
 //! Source: src/backend/access/transam/multixact.c; `compute_new_xmax_infomask`,
 //! src/backend/access/heap/heapam.c (REL_15_STABLE, REL_18_STABLE).
@@ -114,6 +114,12 @@ impl Multixacts {
         &self.members[(multixact.0 - Xid::FIRST_MULTIXACT.0) as usize]
     }
 
+    /// The number that the next one gets.
+    pub fn next(&self) -> Xid {
+        let position = u32::try_from(self.members.len()).expect("few multixacts");
+        Xid(Xid::FIRST_MULTIXACT.0 + position)
+    }
+
     /// The transaction that has replaced or removed the row.
     pub fn updater(&self, multixact: Xid) -> Option<Xid> {
         let mut members = self.members(multixact).iter();
@@ -132,13 +138,12 @@ impl Multixacts {
         if let Some(&(_, number)) = known.next() {
             return (number, None);
         }
-        let position = u32::try_from(self.members.len()).expect("few multixacts");
-        let number = Xid(Xid::FIRST_MULTIXACT.0 + position);
+        let number = self.next();
         let first = self.members_written + 1; // the first place stays empty
         self.members_written += members.len() as u64;
         let created = Created {
             members: u32::try_from(members.len()).expect("few members"),
-            number: u64::from(position) + 1,
+            number: self.members.len() as u64 + 1,
             first,
         };
         self.members.push(members);

@@ -109,6 +109,8 @@ struct SnapshotData {
 #[derive(Debug, Clone, Default)]
 struct Backend {
     xid: Option<Xid>,
+    /// The multixact that was next when it got that number (`OldestMemberMXactId`).
+    multixact_then: Xid,
     /// Parts of its transaction in progress, and the numbers of those that were released.
     parts: Vec<Part>,
     released: Vec<Xid>,
@@ -314,8 +316,13 @@ impl ProcArray {
     /// After 2,147,483,648 transactions.
     #[inline]
     pub fn assign(&mut self) -> Xid {
-        let top = self.mine.xid;
-        let top = top.unwrap_or_else(|| self.new_xid());
+        let top = match self.mine.xid {
+            Some(top) => top,
+            None => {
+                self.mine.multixact_then = self.next_multixact();
+                self.new_xid()
+            }
+        };
         self.mine.xid = Some(top);
         if self.mine.parts.is_empty() {
             return top;

@@ -72,6 +72,12 @@ pub trait Transactions {
         xmax
     }
 
+    /// The transactions of a multixact, and whether each has changed the row.
+    fn members(&self, multixact: Xid) -> Vec<(Xid, bool)> {
+        let _ = multixact;
+        Vec::new()
+    }
+
     /// Whether a multixact means something still: a member runs, or its updater has committed.
     fn is_multixact_needed(&self, multixact: Xid) -> bool {
         let _ = multixact;

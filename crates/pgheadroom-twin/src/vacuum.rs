@@ -11,8 +11,8 @@
 //! Where memory for dead line pointers is full before pass 1 is at its end, indexes and pass 2 come
 //! first, for what was found so far, and pass 1 goes on.
 //!
-//! [`VacuumLog`] hears of each change in the order of the WAL records. Left out: the failsafe, the
-//! eager scan of 18 (only tables of 64 MiB and more with transactions older than
+//! [`VacuumLog`] hears of each change in the order of the WAL records. Left out: the eager scan of
+//! 18 (only tables of 64 MiB and more with transactions older than
 //! `vacuum_freeze_min_age`), and waiting for other sessions.
 
 use pgheadroom_layout::BlockNumber;
@@ -40,6 +40,19 @@ pub use scan::{ScanStep, VacuumScan};
 /// Source: `VACUUM_FSM_EVERY_PAGES`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
 const FSM_EVERY_PAGES: u32 = 1 << 20;
 
+/// What has to be frozen.
+///
+/// Source: `struct VacuumCutoffs`, src/include/commands/vacuum.h (REL_16_STABLE).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Cutoffs {
+    /// `FreezeLimit`: what transactions before this one have left has to go.
+    pub freeze_limit: Xid,
+    /// `MultiXactCutoff`: multixacts before this one have to go.
+    pub multixact_cutoff: Xid,
+    /// `OldestMxact`: no member of those before this one is in progress.
+    pub oldest_multixact: Xid,
+}
+
 /// How a table is vacuumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct VacuumOptions {
@@ -50,8 +63,11 @@ pub struct VacuumOptions {
     /// Whether pages that are not frozen are not skipped because the table's oldest transaction is
     /// old enough.
     pub aggressive: bool,
-    /// `FreezeLimit`: what transactions before this one have left has to be frozen.
-    pub freeze_limit: Xid,
+    /// What is so old that it has to be frozen.
+    pub cutoffs: Cutoffs,
+    /// Whether the table is so old that nothing but freezing is done: indexes keep their entries,
+    /// dead line pointers stay, and so does the end.
+    pub failsafe: bool,
     /// Whether autovacuum does it, by its own storage parameters.
     pub by_itself: bool,
     /// The option and reloption `vacuum_truncate`: empty pages at the end go.
@@ -65,7 +81,12 @@ impl VacuumOptions {
         has_indexes: true,
         freeze: false,
         aggressive: false,
-        freeze_limit: Xid::INVALID,
+        cutoffs: Cutoffs {
+            freeze_limit: Xid::INVALID,
+            multixact_cutoff: Xid::INVALID,
+            oldest_multixact: Xid::INVALID,
+        },
+        failsafe: false,
         by_itself: false,
         truncate: true,
         memory_kb: 65_536,
@@ -169,6 +190,8 @@ pub struct Vacuumed {
     pub bypassed_indexes: bool,
     /// The oldest transaction that is left on them, if any is.
     pub oldest_left: Option<Xid>,
+    /// The same of multixacts.
+    pub oldest_multixact_left: Option<Xid>,
     /// Whether pages were skipped that are not frozen.
     pub skipped_unfrozen: bool,
     /// Live tuples on the pages that were looked at.
@@ -316,7 +339,7 @@ impl Heap {
             block,
             dead_roots,
             freeze: scan.options.freeze,
-            freeze_limit: scan.options.freeze_limit,
+            cutoffs: scan.options.cutoffs,
             visibility: self.vm().get(block),
         };
         let page = self.page_mut(block);
@@ -341,7 +364,7 @@ impl Heap {
         }
         if one_pass && !found.dead.is_empty() {
             self.reclaim_page(block, &found.dead, &mut scan.done, transactions, log);
-        } else if !found.dead.is_empty() {
+        } else if !found.dead.is_empty() && !scan.options.failsafe {
             scan.dead_items.add(block, found.dead);
             return; // the second pass will tell the map
         } else if found.all_visible {

@@ -326,10 +326,10 @@ fn what_cannot_be_played_is_named() {
     let refused = |path: &[&str], value: Value| play_with(path, value).unwrap_err().to_string();
     let frozen = refused(
         &["server", "settings"],
-        serde_json::json!({"vacuum_multixact_freeze_min_age": "0"}),
+        serde_json::json!({"vacuum_max_eager_freeze_failure_rate": "0"}),
     );
     assert!(
-        frozen.contains("server.settings.vacuum_multixact_freeze_min_age"),
+        frozen.contains("server.settings.vacuum_max_eager_freeze_failure_rate"),
         "{frozen}"
     );
     for (small, is_refused) in [("256kB", true), ("16376kB", true), ("16MB", false)] {

@@ -214,7 +214,7 @@ class _Play:
         counted = end.wal_records - start.wal_records
         result = measured(before, after, sizes, wal)
         # An autovacuum worker counts what it has written when it ends, which may be later.
-        if mid(result.wal_records) > counted and not self.profile.server.autovacuum:
+        if mid(result.wal_records) > counted and not self.profile.may_autovacuum:
             raise MeasurementInvalid(
                 f"pg_stat_wal counts {counted} records in the window, fewer than the "
                 f"{result.wal_records} found for the profile's tables"
@@ -293,7 +293,7 @@ class _Play:
 
     def _switch_on(self, monitor: psycopg.Connection[Any]) -> None:
         settings = late_settings(self.profile)
-        if self.profile.server.autovacuum:
+        if self.profile.may_autovacuum:
             settings["log_min_messages"] = LEVEL
         for name, value in settings.items():
             sql = f"ALTER SYSTEM SET {quoting.identifier(name)} = {quoting.literal(value)}"
@@ -436,7 +436,7 @@ def _times_are_wanted(profile: Profile) -> bool:
     server = profile.server
     return (
         profile.workload.run.clients > 1
-        or server.autovacuum
+        or profile.may_autovacuum
         or server.checkpoint_interval_s is not None
         or server.max_wal_size_bytes is not None
     )

@@ -92,7 +92,7 @@ def has_clockwork(profile: Profile) -> bool:
     """Whether the server does something by the clock: autovacuum, or checkpoints."""
     server = profile.server
     return (
-        server.autovacuum
+        profile.may_autovacuum
         or server.checkpoint_interval_s is not None
         or server.max_wal_size_bytes is not None
     )

@@ -305,7 +305,7 @@ def obstacle(profile: Profile) -> str | None:
     if workload.run.operations is None:
         return "run.duration_s: a sample needs run.operations, the number that it takes a share of"
     server = profile.server
-    if server.autovacuum or server.checkpoint_interval_s or server.max_wal_size_bytes:
+    if profile.may_autovacuum or server.checkpoint_interval_s or server.max_wal_size_bytes:
         return "autovacuum and checkpoints do not shrink with the tables"
     if (table := next((t for t in profile.tables if t.foreign_keys), None)) is not None:
         return (

@@ -30,11 +30,11 @@ def check_maintenance(profile: Profile) -> None:
         if command.do == "cluster" and command.index is None:
             raise FieldError(f"{path}.index", "missing, expected the index whose order it is")
         _check_table(profile, path, command)
-        if profile.server.autovacuum:
+        if profile.may_autovacuum:
             fail(
                 f"{path}.do",
                 command.do,
-                "no command beside server.autovacuum, whose counters after it are not modelled",
+                "no command beside autovacuum, whose counters after it are not modelled",
             )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
+from pgheadroom import _core
 from pgheadroom.forms import Expected, Stored, Text, between, in_file, write
 from pgheadroom.profile.observed_server import ObservedServer
 from pgheadroom.profile.spelling import Words, memory, server_version
@@ -108,6 +109,14 @@ class Profile(Tabular):
     def table(self, name: str) -> TableProfile:
         """The table of that name, which must exist."""
         return next(table for table in self.tables if table.name == name)
+
+    @property
+    def may_autovacuum(self) -> bool:
+        """Whether autovacuum may come: because it is on, or by the age of a table."""
+        run = self.workload.run
+        return self.server.autovacuum or _core.may_wake_autovacuum(
+            dict(self.server.settings), run.operations, run.clients, run.last_vacuum
+        )
 
     @property
     def table_names(self) -> tuple[str, ...]:

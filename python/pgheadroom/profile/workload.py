@@ -229,6 +229,20 @@ class Run:
         default=(), metadata=in_file(unless_empty=True)
     )
 
+    @property
+    def last_vacuum(self) -> int | None:
+        """After how many transactions the last VACUUM comes that is not at the end; None: none."""
+        found = []
+        for command in self.maintenance:
+            if not command.do.startswith("vacuum"):
+                continue
+            at = command.after
+            if at is None and command.at_frac is not None and self.operations is not None:
+                at = int(command.at_frac * self.operations)
+            if at is not None and (self.operations is None or at < self.operations):
+                found.append(at)
+        return max(found, default=None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PgbenchFillfactors:

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use pgheadroom_layout::Behaviour;
 
+use crate::executor::FreezeAges;
 use crate::profile::{ProfileError, ServerSpec};
 
 /// Settings or storage parameters by name.
@@ -51,6 +52,10 @@ pub struct CostLimit {
 /// What the server's settings say for all tables.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
+    /// Whether it comes by more than age.
+    pub is_active: bool,
+    /// `autovacuum_freeze_max_age` and its like.
+    pub freeze_ages: FreezeAges<u32>,
     /// `autovacuum_naptime`.
     pub naptime_s: f64,
     /// `autovacuum_max_workers`.
@@ -82,6 +87,8 @@ impl Settings {
             .map_or(-1.0, |rows| rows as f32);
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         Ok(Self {
+            is_active: server.autovacuum,
+            freeze_ages: server.freeze_ages(),
             naptime_s: server.autovacuum_naptime_s.unwrap_or(60.0).max(1.0),
             max_workers: workers.max(1.0) as usize,
             page_hit: get("vacuum_cost_page_hit", Unit::None, 1.0)?,

@@ -85,15 +85,21 @@ impl Autovacuum {
                     let before = db.wal().pages().dirtied();
                     let step = db.vacuum_step(running);
                     let dirtied = db.wal().pages().dirtied() - before;
+                    // Itself, and in the heap its entry in the free space map.
+                    let read = match step {
+                        VacuumStep::Pages(pages) => (pages, 2),
+                        VacuumStep::IndexPages(pages) => (pages, 1),
+                        VacuumStep::Done(_) => (0, 0),
+                    };
+                    let hurries = running.hurries();
                     match step {
-                        VacuumStep::Pages(pages) => {
-                            job.scanned_pages += pages;
-                            // Itself, and its entry in the free space map.
-                            let cost_s = self.cost_s(job.place, (pages, 2), dirtied, db);
-                            self.go_on(position, job, cost_s);
-                        }
-                        VacuumStep::IndexPages(pages) => {
-                            let cost_s = self.cost_s(job.place, (pages, 1), dirtied, db);
+                        VacuumStep::Pages(_) | VacuumStep::IndexPages(_) => {
+                            job.scanned_pages += if read.1 == 2 { read.0 } else { 0 };
+                            let cost_s = if hurries {
+                                f64::from(read.0) * PAGE_S
+                            } else {
+                                self.cost_s(job.place, read, dirtied, db)
+                            };
                             self.go_on(position, job, cost_s);
                         }
                         VacuumStep::Done(done) => {
@@ -166,7 +172,7 @@ impl Autovacuum {
             if jobs.into_iter().any(|job| job.place == place) {
                 continue;
             }
-            let needs = self.needs(place);
+            let needs = self.needs(place, db);
             if needs.vacuum {
                 let relation = self.known[place].relation;
                 let running = Box::new(db.begin_vacuum(relation, VacuumOptions::BY_ITSELF));

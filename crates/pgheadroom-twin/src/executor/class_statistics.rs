@@ -54,11 +54,19 @@ impl Table {
     /// VACUUM has ended, which removed what is older than this; whether sessions are told.
     ///
     /// Source: `heap_vacuum_rel`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
-    pub(super) fn note_vacuumed(&mut self, done: &Vacuumed, oldest_xmin: Xid) -> bool {
-        let before = self.class.relfrozenxid;
+    pub(super) fn note_vacuumed(
+        &mut self,
+        done: &Vacuumed,
+        oldest_xmin: Xid,
+        oldest_multixact: Xid,
+    ) -> bool {
+        let class = &self.class;
+        let before = (class.relfrozenxid, class.relminmxid);
         if !done.skipped_unfrozen {
             let left = done.oldest_left.unwrap_or(oldest_xmin).min(oldest_xmin);
-            self.class.relfrozenxid = left.max(before);
+            self.class.relfrozenxid = left.max(before.0);
+            let left = done.oldest_multixact_left.unwrap_or(oldest_multixact);
+            self.class.relminmxid = left.min(oldest_multixact).max(before.1);
         }
         let pages = done
             .truncated
@@ -80,7 +88,7 @@ impl Table {
         let differs = self.class.statistics.replace(found) != Some(found);
         // Who cuts the file off tells everybody, whatever the entry says (`CacheInvalidateSmgr`).
         let is_cut = done.truncated.is_some_and(|(from, to)| from != to);
-        differs || is_cut || self.class.relfrozenxid != before
+        differs || is_cut || (self.class.relfrozenxid, self.class.relminmxid) != before
     }
 
     /// An index was built by a scan of it.

@@ -23,20 +23,68 @@ impl Default for StorageParameters {
     }
 }
 
-/// How old transactions are that VACUUM freezes, and that make it look at all pages.
+/// Ages by which VACUUM freezes and autovacuum comes: of transactions and of multixacts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FreezeAges<T> {
-    /// `vacuum_freeze_min_age`.
+    /// Of transactions.
+    pub xid: Ages<T>,
+    /// Of multixacts.
+    pub multixact: Ages<T>,
+}
+
+/// Ages of one kind of number, of which the next one is 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ages<T> {
+    /// `vacuum_freeze_min_age`: what is older is frozen.
     pub min: T,
-    /// `vacuum_freeze_table_age`.
+    /// `vacuum_freeze_table_age`: a table that is older is looked at as a whole.
     pub table: T,
+    /// `autovacuum_freeze_max_age`: a table that is older is vacuumed though autovacuum is off.
+    pub max: T,
+    /// `vacuum_failsafe_age`: of a table that is older VACUUM leaves out all but freezing.
+    pub failsafe: T,
 }
 
 impl FreezeAges<u32> {
-    /// Source: `vacuum_freeze_min_age` and `vacuum_freeze_table_age`,
-    /// src/backend/utils/misc/guc_tables.c (REL_15_STABLE, REL_18_STABLE).
+    /// Source: `vacuum_freeze_min_age`, `vacuum_freeze_table_age`, `autovacuum_freeze_max_age`,
+    /// `vacuum_failsafe_age` and those of multixacts, src/backend/utils/misc/guc_tables.c
+    /// (REL_15_STABLE, REL_18_STABLE).
     pub const DEFAULT: Self = Self {
-        min: 50_000_000,
-        table: 150_000_000,
+        xid: Ages {
+            min: 50_000_000,
+            table: 150_000_000,
+            max: 200_000_000,
+            failsafe: 1_600_000_000,
+        },
+        multixact: Ages {
+            min: 5_000_000,
+            table: 150_000_000,
+            max: 400_000_000,
+            failsafe: 1_600_000_000,
+        },
     };
+}
+
+impl Ages<u32> {
+    /// These, as far as `max` lets them be; where a table has ages of its own, those before.
+    ///
+    /// Source: `vacuum_get_cutoffs`, src/backend/commands/vacuum.c (REL_18_STABLE): the server's
+    /// own `autovacuum_freeze_max_age` counts.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // as there
+    pub(super) fn of_vacuum(self, own: Ages<Option<u32>>) -> Self {
+        let table = own.table.unwrap_or(self.table);
+        Self {
+            min: own.min.unwrap_or(self.min).min(self.max / 2),
+            table: table.min((f64::from(self.max) * 0.95) as u32),
+            ..self
+        }
+    }
+
+    /// How old a table is of which nothing but freezing is done.
+    ///
+    /// Source: `vacuum_xid_failsafe_check`, src/backend/commands/vacuum.c (REL_18_STABLE).
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // as there
+    pub(super) fn of_failsafe(self) -> u32 {
+        self.failsafe.max((f64::from(self.max) * 1.05) as u32)
+    }
 }

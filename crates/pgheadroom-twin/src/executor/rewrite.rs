@@ -142,7 +142,7 @@ impl Table {
         (done.versions, done.recently_dead) = (rewrite.copied, rewrite.recently_dead);
         self.heap = rewrite.end();
         self.values.replaced.clear();
-        self.begin_ages(to.procs.oldest_xmin());
+        self.begin_ages(to.procs.oldest_xmin(), to.procs);
         for fork in old_toast.iter().flat_map(|toast| toast.table.forks()) {
             wal.drop_fork(fork);
         }

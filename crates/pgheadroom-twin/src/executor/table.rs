@@ -23,7 +23,7 @@ use crate::executor::session_table::SessionTable;
 use crate::fsm::FreeSpaceMap;
 use crate::heap::Heap;
 use crate::page::Tid;
-use crate::procarray::FIRST_NORMAL_XID;
+use crate::procarray::{FIRST_NORMAL_XID, ProcArray};
 use crate::row::{ColumnDefinition, ColumnLayout, LoadRule, NULL_SLOT, OutOfLine, Row, RowType};
 use crate::transaction::Xid;
 use crate::wal::Wal;
@@ -71,6 +71,8 @@ pub(super) struct ClassEntry {
     pub parameters: StorageParameters,
     /// No older transaction is on its pages.
     pub relfrozenxid: Xid,
+    /// No older multixact is on its pages.
+    pub relminmxid: Xid,
     /// What VACUUM and its like have written, where that is known.
     pub statistics: Option<ClassStatistics>,
     /// How many pages it had when its fillfactor was set after it had been loaded; 0: it was not.
@@ -195,6 +197,7 @@ impl Table {
                 columns: definition.columns,
                 parameters: StorageParameters::default(),
                 relfrozenxid: FIRST_NORMAL_XID,
+                relminmxid: Xid::FIRST_MULTIXACT,
                 statistics: None,
                 old_pages: 0,
                 skips_fsm: false,
@@ -228,6 +231,16 @@ impl Table {
     /// The place among the B-trees of the index at this position.
     pub(super) fn btree_position(&self, position: usize) -> usize {
         self.indexes.btree_positions[position].expect("rows are found by a B-tree")
+    }
+
+    /// How old what is on its pages may be: of transactions, and of multixacts.
+    #[must_use]
+    pub(crate) fn ages(&self, procs: &ProcArray) -> [u32; 2] {
+        let age = |next: Xid, oldest: Xid| next.0.saturating_sub(oldest.0);
+        [
+            age(procs.next_xid(), self.class.relfrozenxid),
+            age(procs.next_multixact(), self.class.relminmxid),
+        ]
     }
 
     /// Its columns.

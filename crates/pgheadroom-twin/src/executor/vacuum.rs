@@ -5,10 +5,10 @@ use pgheadroom_layout::version::OpportunisticFreeze;
 
 use crate::btree::{BulkDeletion, OpenDeletion};
 use crate::executor::table::Table;
-use crate::executor::{Database, FreezeAges, TableId};
-use crate::procarray::SinceThen;
+use crate::executor::{Ages, Database, FreezeAges, TableId};
+use crate::procarray::{ProcArray, SinceThen};
 use crate::transaction::Xid;
-use crate::vacuum::{ScanStep, VacuumOptions, VacuumScan, Vacuumed};
+use crate::vacuum::{Cutoffs, ScanStep, VacuumOptions, VacuumScan, Vacuumed};
 use crate::wal::Wal;
 
 mod heap_log;
@@ -21,6 +21,7 @@ use heap_log::HeapLog;
 pub struct RunningVacuum {
     relation: Relation,
     oldest_xmin: Xid,
+    oldest_multixact: Xid,
     scan: VacuumScan,
     phase: Phase,
     /// Whether autovacuum does it.
@@ -31,6 +32,14 @@ pub struct RunningVacuum {
     is_last_round: bool,
     /// What the last pass over each B-tree found, if there was any.
     passes: Vec<Option<BulkDeletion>>,
+}
+
+impl RunningVacuum {
+    /// Whether the table is so old that nothing but freezing is done, without sleeping.
+    #[must_use]
+    pub const fn hurries(&self) -> bool {
+        self.scan.hurries()
+    }
 }
 
 /// What comes next.
@@ -69,6 +78,16 @@ pub struct Relation {
     pub is_toast: bool,
 }
 
+/// So many numbers before this one; that of a multixact stays one.
+fn before(number: Xid, age: u32) -> Xid {
+    let first = if number.is_multixact() {
+        Xid::FIRST_MULTIXACT
+    } else {
+        Xid::INVALID
+    };
+    Xid(number.0.saturating_sub(age)).max(first)
+}
+
 impl Database {
     /// From now on VACUUM freezes by these ages.
     pub fn set_freeze_ages(&mut self, ages: FreezeAges<u32>) {
@@ -79,26 +98,64 @@ impl Database {
     ///
     /// Source: `vacuum_get_cutoffs`, src/backend/commands/vacuum.c (REL_16_STABLE,
     /// REL_18_STABLE); `vacuum_set_xid_limits`, same file (REL_15_STABLE), which counts from the
-    /// oldest transaction that somebody needs.
+    /// oldest number that somebody needs.
     fn by_age(&self, options: VacuumOptions, table: &Table, oldest_xmin: Xid) -> VacuumOptions {
-        let own = table.class.parameters.freeze;
-        let ages = if options.by_itself {
-            FreezeAges {
-                min: own.min.unwrap_or(self.freeze_ages.min),
-                table: own.table.unwrap_or(self.freeze_ages.table),
-            }
-        } else {
-            self.freeze_ages
+        let whole = Ages {
+            min: Some(0),
+            table: Some(0),
+            ..Ages::default()
         };
-        let next = self.procs.next_xid();
+        let own = match (options.freeze, options.by_itself) {
+            (true, _) => FreezeAges {
+                xid: whole,
+                multixact: whole,
+            },
+            (false, true) => table.class.parameters.freeze,
+            (false, false) => FreezeAges::default(),
+        };
+        let xid = self.freeze_ages.xid.of_vacuum(own.xid);
+        let multixact = self.freeze_ages.multixact.of_vacuum(own.multixact);
+        let oldest_multixact = self.procs.oldest_multixact();
+        let next = [self.procs.next_xid(), self.procs.next_multixact()];
         let counts_from_next =
             self.behaviour.opportunistic_freeze >= OpportunisticFreeze::WithImage;
-        let from = if counts_from_next { next } else { oldest_xmin };
+        let [freeze_limit, multixact_cutoff] = if counts_from_next {
+            [
+                before(next[0], xid.min).min(oldest_xmin),
+                before(next[1], multixact.min).min(oldest_multixact),
+            ]
+        } else {
+            let safe = before(next[0], xid.max);
+            let limit = before(oldest_xmin, xid.min);
+            let safe_multixact = before(next[1], multixact.max);
+            let cutoff = before(oldest_multixact, multixact.min);
+            [
+                if limit < safe { oldest_xmin } else { limit },
+                cutoff.max(safe_multixact).min(oldest_multixact),
+            ]
+        };
+        let [age, multixact_age] = table.ages(&self.procs);
+        // 0, which is none, counts as the first multixact.
+        let is_first = u32::from(table.class.relminmxid == Xid::FIRST_MULTIXACT);
         VacuumOptions {
-            aggressive: table.class.relfrozenxid.0 <= next.0.saturating_sub(ages.table),
-            freeze_limit: Xid(from.0.saturating_sub(ages.min)).min(oldest_xmin),
+            aggressive: age >= xid.table || multixact_age + is_first >= multixact.table,
+            failsafe: self.is_in_danger(table),
+            cutoffs: Cutoffs {
+                freeze_limit,
+                multixact_cutoff,
+                oldest_multixact,
+            },
             ..options
         }
+    }
+
+    /// Whether a table is so old that VACUUM hurries.
+    ///
+    /// Source: `vacuum_xid_failsafe_check`, src/backend/commands/vacuum.c (REL_18_STABLE).
+    fn is_in_danger(&self, table: &Table) -> bool {
+        let [age, multixact_age] = table.ages(&self.procs);
+        age > self.freeze_ages.xid.of_failsafe()
+            || multixact_age > self.freeze_ages.multixact.of_failsafe()
     }
 
     /// VACUUM.
@@ -164,6 +221,7 @@ impl Database {
         RunningVacuum {
             relation,
             oldest_xmin,
+            oldest_multixact: options.cutoffs.oldest_multixact,
             scan: VacuumScan::new(&self.behaviour, options, table.heap.page_count()),
             phase: Phase::Scan,
             by_itself: options.by_itself,
@@ -180,6 +238,10 @@ impl Database {
     /// Inside a transaction.
     pub fn vacuum_step(&mut self, running: &mut RunningVacuum) -> VacuumStep {
         assert!(self.procs.current().is_none(), "VACUUM in a transaction");
+        if running.phase == Phase::Index(0) && self.is_in_danger(self.relation(running.relation)) {
+            running.scan.hurry();
+            running.phase = Phase::Reclaim;
+        }
         let since_then = SinceThen {
             procs: &self.procs,
             oldest_xmin: running.oldest_xmin,
@@ -195,7 +257,7 @@ impl Database {
         let step = table.vacuum_step(running, &since_then, &mut self.wal);
         self.procs.restore_horizons(known);
         if let VacuumStep::Done(done) = &step {
-            if table.note_vacuumed(done, running.oldest_xmin) {
+            if table.note_vacuumed(done, running.oldest_xmin, running.oldest_multixact) {
                 self.forget_target_blocks_of(running.relation);
             }
             if done.took_lock {
@@ -241,10 +303,11 @@ impl Database {
 
 impl Table {
     /// It is new: nothing older than this is on its pages.
-    pub(super) fn begin_ages(&mut self, xid: Xid) {
-        self.class.relfrozenxid = xid;
-        if let Some(toast) = &mut self.toast {
-            toast.table.class.relfrozenxid = xid;
+    pub(super) fn begin_ages(&mut self, xid: Xid, procs: &ProcArray) {
+        let toast = self.toast.as_mut().map(|toast| &mut toast.table.class);
+        for class in [&mut self.class].into_iter().chain(toast) {
+            class.relfrozenxid = xid;
+            class.relminmxid = procs.oldest_multixact();
         }
     }
 
@@ -309,7 +372,11 @@ impl Table {
                 }
                 running.phase = if running.is_last_round {
                     self.heap.vacuum_rest_of_fsm(scan, &mut log);
-                    Phase::Cleanup(0)
+                    if scan.hurries() {
+                        Phase::End
+                    } else {
+                        Phase::Cleanup(0)
+                    }
                 } else {
                     self.heap.vacuum_round_end(scan, &mut log);
                     Phase::Scan

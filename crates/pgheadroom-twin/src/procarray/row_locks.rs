@@ -48,6 +48,27 @@ impl ProcArray {
         &self.multixacts
     }
 
+    /// The number of the next multixact.
+    #[must_use]
+    pub fn next_multixact(&self) -> Xid {
+        self.multixacts.next()
+    }
+
+    /// No older multixact has a member that is in progress.
+    ///
+    /// Source: `GetOldestMultiXactId`, src/backend/access/transam/multixact.c (REL_18_STABLE).
+    /// Differs: there a transaction counts from its first lock or change of a row on, here from its
+    /// number on, which an insertion gets too; and one that has read a multixact counts there.
+    #[must_use]
+    pub fn oldest_multixact(&self) -> Xid {
+        let others = self.others.iter().map(Box::as_ref);
+        let backends = others.chain(std::iter::once(self.mine.as_ref()));
+        backends
+            .filter(|backend| backend.xid.is_some())
+            .map(|backend| backend.multixact_then)
+            .fold(self.next_multixact(), Xid::min)
+    }
+
     /// Who holds a tuple, those that have ended included.
     fn holders(&self, tuple: &Tuple, tid: Tid) -> Vec<Member> {
         if !tuple.xmax.is_valid() {

@@ -116,6 +116,13 @@ impl Transactions for SinceThen<'_> {
         self.procs.updater(xmax)
     }
 
+    fn members(&self, multixact: Xid) -> Vec<(Xid, bool)> {
+        let members = self.procs.multixacts().members(multixact).iter();
+        members
+            .map(|one| (one.xid, one.status.is_change()))
+            .collect()
+    }
+
     fn oldest_of(&self, xmax: Xid) -> Xid {
         if !xmax.is_multixact() {
             return xmax;

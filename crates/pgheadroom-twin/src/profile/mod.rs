@@ -11,6 +11,7 @@
 //! checked what belongs together; so a text that does not fit these structs is a mistake of a
 //! program, and is refused with the field's name.
 
+pub mod ages;
 mod elements_spec;
 mod enums;
 pub mod estimate;

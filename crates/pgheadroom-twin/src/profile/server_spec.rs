@@ -9,7 +9,7 @@ use serde::de::{Deserializer, IgnoredAny};
 
 use crate::executor::{FreezeAges, GinSettings};
 use crate::memory_settings::MemorySettings;
-use crate::profile::setting_values;
+use crate::profile::{ages, setting_values};
 
 /// Settings of the server.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -58,14 +58,10 @@ impl ServerSpec {
         }
     }
 
-    /// The ages by which VACUUM freezes.
+    /// The ages by which VACUUM freezes and autovacuum comes.
     #[must_use]
     pub fn freeze_ages(&self) -> FreezeAges<u32> {
-        let given = |name: &str| setting_values::whole(name, self.settings.get(name)?);
-        FreezeAges {
-            min: given("vacuum_freeze_min_age").unwrap_or(FreezeAges::DEFAULT.min),
-            table: given("vacuum_freeze_table_age").unwrap_or(FreezeAges::DEFAULT.table),
-        }
+        ages::freeze_ages(&self.settings)
     }
 
     /// A setting in kB, which is the unit of a bare number, if the profile has it.

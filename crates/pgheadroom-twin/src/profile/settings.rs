@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::executor::{FreezeAges, StorageParameters};
+use crate::executor::{Ages, FreezeAges, StorageParameters};
 
 /// The table of settings.
 pub const SETTINGS: &str = include_str!("settings.txt");
@@ -83,14 +83,25 @@ pub(super) fn is_same(value: &str, wanted: &str) -> bool {
 pub fn parameters(reloptions: &BTreeMap<String, String>, prefix: &str) -> StorageParameters {
     let given = |name: &str| reloptions.get(&format!("{prefix}{name}"));
     let known = StorageParameters::default();
-    let age = |name: &str| given(name).and_then(|value| value.trim().parse().ok());
+    let ages = |kind: &str| {
+        let age = |which: &str| {
+            let value = given(&format!("autovacuum_{kind}freeze_{which}_age"));
+            value.and_then(|value| value.trim().parse().ok())
+        };
+        Ages {
+            min: age("min"),
+            table: age("table"),
+            max: age("max"),
+            failsafe: None, // no table has one of its own
+        }
+    };
     let target = given("toast_tuple_target").and_then(|value| value.trim().parse().ok());
     StorageParameters {
         truncates: !given("vacuum_truncate").is_some_and(|value| is_same(value.trim(), "off")),
         toast_target: target.unwrap_or(known.toast_target),
         freeze: FreezeAges {
-            min: age("autovacuum_freeze_min_age"),
-            table: age("autovacuum_freeze_table_age"),
+            xid: ages(""),
+            multixact: ages("multixact_"),
         },
     }
 }
@@ -160,22 +171,18 @@ mod tests {
         assert_eq!(becomes("seq_page_cost", "1"), Becomes::NoEffect);
         assert_eq!(becomes("vacuum_freeze_min_age", "0"), Becomes::Modelled);
         assert!(matches!(
-            becomes("vacuum_multixact_freeze_min_age", "0"),
+            becomes("autovacuum_freeze_score_weight", "0"),
             Becomes::Refused(_)
         ));
-        let parameter = Becomes::of(
-            STORAGE_PARAMETERS,
-            "autovacuum_multixact_freeze_min_age",
-            "0",
-        );
+        let parameter = Becomes::of(STORAGE_PARAMETERS, "autovacuum_parallel_workers", "0");
         assert!(matches!(parameter, Becomes::Refused(_)));
     }
 
     /// A heading may hold for some values alone.
     #[test]
     fn values() {
-        let age = "autovacuum_freeze_max_age";
-        assert_eq!(becomes(age, "1000000000"), Becomes::NoEffect);
+        let age = "vacuum_defer_cleanup_age";
+        assert_eq!(becomes(age, "0"), Becomes::NoEffect);
         assert_eq!(becomes(age, "100000"), Becomes::Refused(OTHER_VALUE));
         for (method, found) in [
             ("lz4", Becomes::Modelled),
@@ -197,12 +204,17 @@ mod tests {
         let given = [
             ("autovacuum_freeze_min_age", "70"),
             ("toast.autovacuum_freeze_table_age", " 900"),
+            ("toast.autovacuum_multixact_freeze_max_age", "10000"),
         ];
         let given = given.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let given = BTreeMap::from(given);
         let [own, toast] = ["", "toast."].map(|prefix| parameters(&given, prefix).freeze);
-        assert_eq!((own.min, own.table), (Some(70), None));
-        assert_eq!((toast.min, toast.table), (None, Some(900)));
+        assert_eq!((own.xid.min, own.xid.table), (Some(70), None));
+        assert_eq!((toast.xid.min, toast.xid.table), (None, Some(900)));
+        assert_eq!(
+            (own.multixact.max, toast.multixact.max),
+            (None, Some(10_000))
+        );
     }
 
     /// No name stands twice, and every line is under a heading that means something.

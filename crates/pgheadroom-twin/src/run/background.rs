@@ -68,7 +68,8 @@ impl BackgroundProcesses {
         db: &Database,
     ) -> Result<Self, ProfileError> {
         let clock = Clock::new(timing.pace, transactions, seed);
-        let autovacuum = if spec.server.autovacuum && timing.drives_server {
+        let may_come = spec.may_autovacuum(Some(transactions));
+        let autovacuum = if may_come && timing.drives_server {
             Some(Autovacuum::new(spec, db, phase(seed, Phase::Autovacuum))?)
         } else {
             None

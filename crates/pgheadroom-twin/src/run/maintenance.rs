@@ -96,7 +96,7 @@ fn check(
             expected,
         ))
     };
-    if spec.server.autovacuum {
+    if spec.may_autovacuum(spec.run.operations) {
         return refuse(
             "a command beside autovacuum",
             "server.autovacuum = false: what autovacuum counts since is not modelled",

@@ -54,8 +54,8 @@ fn has_many_ranges(spec: &ProfileSpec, transactions: u64) -> bool {
 
 /// Whether something is frozen that is younger than by default.
 fn freezes_early(spec: &ProfileSpec) -> bool {
-    let own = |table: &TableSpec| parameters(&table.reloptions, "").freeze.min.is_some();
-    spec.server.freeze_ages().min < FreezeAges::DEFAULT.min || spec.table.iter().any(own)
+    let own = |table: &TableSpec| parameters(&table.reloptions, "").freeze.xid.min.is_some();
+    spec.server.freeze_ages().xid.min < FreezeAges::DEFAULT.xid.min || spec.table.iter().any(own)
 }
 
 /// Refuses what the twin does not play, by name; else the number of transactions, and what is not
@@ -73,7 +73,7 @@ pub fn check(
     }
     check_foreign_keys(spec)?;
     let mut approximations = Vec::new();
-    by_itself(&spec.server, conditions, &mut approximations)?;
+    by_itself(spec, conditions, &mut approximations)?;
     let run = &spec.run;
     let transactions = match (run.operations, conditions.transactions) {
         (Some(transactions), _) => transactions,
@@ -144,14 +144,21 @@ pub fn check(
 
 /// What the server does by itself has to be known.
 fn by_itself(
-    server: &ServerSpec,
+    spec: &ProfileSpec,
     conditions: &Conditions,
     approximations: &mut Vec<String>,
 ) -> Result<(), ProfileError> {
+    let server = &spec.server;
+    let transactions = spec.run.operations.or(conditions.transactions);
     let found = [
         (
             "server.autovacuum",
             server.autovacuum.then(|| "true".to_owned()),
+        ),
+        (
+            "server.settings.autovacuum_freeze_max_age",
+            spec.may_wake_autovacuum(transactions)
+                .then(|| server.freeze_ages().xid.max.to_string()),
         ),
         (
             "server.checkpoint_interval_s",

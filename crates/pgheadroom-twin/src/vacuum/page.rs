@@ -4,23 +4,16 @@ use pgheadroom_layout::version::{Behaviour, HeapCleaningRecords, OpportunisticFr
 use pgheadroom_layout::{BlockNumber, OffsetNumber};
 
 use crate::hint::{self, Check};
-use crate::page::{HeapPage, LinePointer, Plain, Tid, Tuple, XmaxHint, XminHint};
+use crate::page::{HeapPage, LinePointer, Plain, Tuple, XminHint};
 use crate::prune::{self, DeadRoots, PrunePlan, TupleState};
 use crate::transaction::{Outcome, Transactions, Xid};
-use crate::vacuum::{Change, VacuumLog, Vacuumed};
+use crate::vacuum::{Change, Cutoffs, VacuumLog, Vacuumed};
 use crate::vm::Visibility;
 
-/// What of a row's shape is in its tuple header: tuples that differ in it are frozen by separate
-/// plans. Source: `t_infomask` and `t_infomask2`, src/include/access/htup_details.h.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct FreezeKind {
-    /// Whether it has a NULL.
-    pub has_nulls: bool,
-    /// Whether it has a value of variable width.
-    pub has_var_width: bool,
-    /// Whether it has a value out of line.
-    pub has_external: bool,
-}
+mod freeze;
+
+pub use freeze::FreezeKind;
+use freeze::{Xmax, multixact_of, note_oldest, unfrozen};
 
 /// How one page is cleaned.
 pub(super) struct Cleaner<'a> {
@@ -29,8 +22,8 @@ pub(super) struct Cleaner<'a> {
     pub dead_roots: DeadRoots,
     /// VACUUM FREEZE.
     pub freeze: bool,
-    /// What older transactions have left has to be frozen.
-    pub freeze_limit: Xid,
+    /// What is older has to be frozen.
+    pub cutoffs: Cutoffs,
     /// The page's bits in the visibility map.
     pub visibility: Visibility,
 }
@@ -65,6 +58,8 @@ struct Survey {
     /// The oldest transaction of tuples that are not frozen, and of those that stay so if the page
     /// is frozen.
     oldest: [Option<Xid>; 2],
+    /// The same of multixacts.
+    oldest_multixact: [Option<Xid>; 2],
     /// Whether a live tuple's inserter is not frozen yet.
     has_visible_xid: bool,
 }
@@ -126,8 +121,12 @@ impl Cleaner<'_> {
         } else {
             (0, 0)
         };
-        let left = survey.oldest[usize::from(freezes)];
-        done.oldest_left = done.oldest_left.into_iter().chain(left).min();
+        let which = usize::from(freezes);
+        note_oldest(&mut done.oldest_left, survey.oldest[which]);
+        note_oldest(
+            &mut done.oldest_multixact_left,
+            survey.oldest_multixact[which],
+        );
         let found = found(page, plan, (&survey, alike.is_some()), frozen);
         let sets_bits = self.sets_bits(&found);
         if combined && (prunes || freezes || sets_bits) {
@@ -185,27 +184,16 @@ impl Cleaner<'_> {
                 TupleState::InsertInProgress => continue,
             };
             *count += 1;
-            let oldest = unfrozen(tuple, transactions).into_iter().flatten();
-            done.oldest_left = done.oldest_left.into_iter().chain(oldest).min();
+            for left in unfrozen(tuple, transactions) {
+                note_oldest(&mut done.oldest_left, left);
+            }
+            note_oldest(&mut done.oldest_multixact_left, multixact_of(tuple));
         }
         Found {
             has_tuples: page.leads_to_rows(),
             dead: page.offsets().filter(|&at| page.is_dead(at)).collect(),
             ..Found::default()
         }
-    }
-
-    /// Whether a transaction has left something on the page that is so old that it has to be
-    /// frozen.
-    ///
-    /// Source: `heap_tuple_should_freeze`, src/backend/access/heap/heapam.c (REL_16_STABLE).
-    pub fn has_old(&self, page: &HeapPage, transactions: &impl Transactions) -> bool {
-        let is_old = |xid: Xid| transactions.is_removable(xid) && self.is_old(xid, transactions);
-        let tuples = page.offsets().filter_map(|offset| page.tuple(offset));
-        tuples
-            .flat_map(|tuple| unfrozen(&tuple, transactions))
-            .flatten()
-            .any(is_old)
     }
 
     /// Whether the record of what was done to the page sets its visibility bits.
@@ -226,8 +214,8 @@ impl Cleaner<'_> {
         done: &mut Vacuumed,
     ) -> Survey {
         done.live_tuples += u64::from(page.item_count());
-        let (old_xmin, _) = self.freezable_parts(tuple, transactions);
         let is_frozen = tuple.xmin_hint == XminHint::Frozen;
+        let old_xmin = !is_frozen && self.may_go(tuple.xmin, transactions);
         Survey {
             all_visible: is_visible_to_all(tuple, transactions),
             would_be_frozen: is_frozen || old_xmin,
@@ -235,33 +223,9 @@ impl Cleaner<'_> {
             are_freezable: old_xmin,
             must_freeze: old_xmin && self.is_old(tuple.xmin, transactions),
             oldest: [!is_frozen, !is_frozen && !old_xmin].map(|is| is.then_some(tuple.xmin)),
+            oldest_multixact: [None; 2],
             has_visible_xid: !is_frozen,
         }
-    }
-
-    /// Whether what this transaction has left has to be frozen.
-    ///
-    /// Source: `heap_tuple_should_freeze`, src/backend/access/heap/heapam.c (REL_16_STABLE).
-    fn is_old(&self, xid: Xid, transactions: &impl Transactions) -> bool {
-        self.freeze || transactions.oldest_of(xid) < self.freeze_limit
-    }
-
-    /// Whether `xmin` and `xmax` are old enough to be frozen: before 16 only if they have to be,
-    /// later if the page is.
-    ///
-    /// Source: `heap_prepare_freeze_tuple`, src/backend/access/heap/heapam.c (REL_15_STABLE,
-    /// REL_16_STABLE).
-    fn freezable_parts(&self, tuple: &Tuple, transactions: &impl Transactions) -> (bool, bool) {
-        let may_go = |xid: Xid| self.may_go(xid, transactions);
-        let xmin = tuple.xmin_hint != XminHint::Frozen && may_go(tuple.xmin);
-        let xmax = tuple.xmax.is_valid() && may_go(tuple.xmax);
-        (xmin, xmax)
-    }
-
-    /// The same of one number.
-    fn may_go(&self, xid: Xid, transactions: &impl Transactions) -> bool {
-        let with_page = self.behaviour.opportunistic_freeze >= OpportunisticFreeze::WithImage;
-        transactions.is_removable(xid) && (with_page || self.is_old(xid, transactions))
     }
 
     /// Looks at the tuples that pruning left.
@@ -278,6 +242,7 @@ impl Cleaner<'_> {
             are_freezable: false,
             must_freeze: false,
             oldest: [None; 2],
+            oldest_multixact: [None; 2],
             has_visible_xid: false,
         };
         let committed_before = transactions.committed_before();
@@ -311,24 +276,16 @@ impl Cleaner<'_> {
                 TupleState::InsertInProgress => survey.all_visible = false,
                 TupleState::Dead => unreachable!("pruning removes dead tuples"),
             }
-            let (old_xmin, old_xmax) = self.freezable_parts(tuple, transactions);
+            let (old_xmin, new_xmax) = self.freezable_parts(tuple, transactions);
             let is_frozen = tuple.xmin_hint == XminHint::Frozen;
-            let xmax_done = !tuple.xmax.is_valid() || old_xmax;
+            let xmax_done = !tuple.xmax.is_valid() || new_xmax == Xmax::Goes;
             survey.would_be_frozen &= (is_frozen || old_xmin) && xmax_done;
+            let changes_xmax = new_xmax != Xmax::Stays;
             survey.must_freeze |= (old_xmin && self.is_old(tuple.xmin, transactions))
-                || (old_xmax && self.is_old(tuple.xmax, transactions));
-            for (xid, goes) in unfrozen(tuple, transactions)
-                .into_iter()
-                .zip([old_xmin, old_xmax])
-                .filter_map(|(xid, goes)| Some((xid?, goes)))
-            {
-                let [before, after] = &mut survey.oldest;
-                *before = before.iter().copied().chain([xid]).min();
-                if !goes {
-                    *after = after.iter().copied().chain([xid]).min();
-                }
-            }
-            if old_xmin || old_xmax {
+                || (changes_xmax
+                    && (tuple.xmax.is_multixact() || self.is_old(tuple.xmax, transactions)));
+            survey.note_ages(tuple, (old_xmin, new_xmax), transactions);
+            if old_xmin || changes_xmax {
                 survey.freezable.push(offset);
             }
         }
@@ -350,58 +307,14 @@ impl Cleaner<'_> {
         }
         survey.has_visible_xid = true;
         let goes = self.may_go(xmin, transactions);
-        let oldest =
-            |known: &mut Option<Xid>| *known = Some(known.map_or(xmin, |one| one.min(xmin)));
-        oldest(&mut survey.oldest[0]);
+        note_oldest(&mut survey.oldest[0], Some(xmin));
         if goes {
             survey.must_freeze |= self.is_old(xmin, transactions);
             survey.freezable.push(offset);
         } else {
             survey.would_be_frozen = false;
-            oldest(&mut survey.oldest[1]);
+            note_oldest(&mut survey.oldest[1], Some(xmin));
         }
-    }
-
-    /// Freezes what may be frozen; how many tuples, and in how many different ways.
-    ///
-    /// Source: `heap_freeze_prepared_tuples` and `heap_log_freeze_plan`,
-    /// src/backend/access/heap/heapam.c, pruneheap.c (REL_16_STABLE, REL_18_STABLE).
-    fn freeze_tuples(
-        &self,
-        page: &mut HeapPage,
-        survey: &Survey,
-        transactions: &impl Transactions,
-        log: &impl VacuumLog,
-    ) -> (u32, u32) {
-        let mut plans = Vec::with_capacity(survey.freezable.len());
-        for &offset in &survey.freezable {
-            let mut tuple = page.tuple_mut(offset);
-            let (old_xmin, old_xmax) = self.freezable_parts(&tuple, transactions);
-            if old_xmin {
-                tuple.xmin_hint = XminHint::Frozen;
-            }
-            if old_xmax {
-                clear_xmax(&mut tuple);
-            }
-            let this = Tid {
-                block: self.block,
-                offset,
-            };
-            let is_deleted = tuple.next == this && !tuple.is_locked_only;
-            let xmax = tuple.xmax;
-            plans.push((
-                xmax,
-                xmax.is_valid() && (tuple.is_hot_updated || is_deleted),
-                tuple.is_heap_only,
-                tuple.is_updated,
-                log.freeze_kind(tuple.row),
-            ));
-        }
-        let tuples = plans.len();
-        plans.sort_unstable();
-        plans.dedup();
-        let count = |number| u32::try_from(number).unwrap_or(u32::MAX);
-        (count(tuples), count(plans.len()))
     }
 }
 
@@ -498,17 +411,6 @@ pub(crate) fn all_visible(page: &HeapPage, transactions: &impl Transactions) -> 
     })
 }
 
-/// The transactions that a tuple names and that are not frozen: of its insertion, and the oldest of
-/// its replacement, deletion or lock.
-fn unfrozen(tuple: &Tuple, transactions: &impl Transactions) -> [Option<Xid>; 2] {
-    let xmin = tuple.xmin_hint != XminHint::Frozen;
-    let xmax = tuple.xmax.is_valid();
-    [
-        xmin.then_some(tuple.xmin),
-        xmax.then(|| transactions.oldest_of(tuple.xmax)),
-    ]
-}
-
 /// Whether everyone sees a live tuple.
 fn is_visible_to_all(tuple: &Tuple, transactions: &impl Transactions) -> bool {
     is_seen_by_all(tuple.xmin, transactions)
@@ -517,15 +419,6 @@ fn is_visible_to_all(tuple: &Tuple, transactions: &impl Transactions) -> bool {
 /// Whether everyone sees what this transaction did.
 fn is_seen_by_all(xid: Xid, transactions: &impl Transactions) -> bool {
     transactions.outcome(xid) == Outcome::Committed && transactions.is_removable(xid)
-}
-
-/// Nothing is left of a locker that has ended or a deleter that failed; only the link to a next
-/// version stays, which means nothing now.
-fn clear_xmax(tuple: &mut Tuple) {
-    tuple.xmax = Xid::INVALID;
-    tuple.xmax_hint = XmaxHint::Set;
-    tuple.is_locked_only = false;
-    tuple.is_hot_updated = false;
 }
 
 #[cfg(test)]

@@ -90,7 +90,8 @@ impl VacuumScan {
     /// Whether the indexes have to lose entries before the second pass.
     #[must_use]
     pub fn needs_index_pass(&self) -> bool {
-        !self.done.bypassed_indexes && !self.dead_items.pages().is_empty()
+        let are_left = self.done.bypassed_indexes || self.options.failsafe;
+        !are_left && !self.dead_items.pages().is_empty()
     }
 
     /// Whether the first pass was not interrupted so far.
@@ -115,6 +116,20 @@ impl VacuumScan {
             return scanned;
         }
         scanned + self.dead_items.pages().len() - self.reclaimed
+    }
+
+    /// From now on nothing but freezing is done.
+    ///
+    /// Source: `lazy_check_wraparound_failsafe`, src/backend/access/heap/vacuumlazy.c
+    /// (REL_18_STABLE).
+    pub(crate) const fn hurry(&mut self) {
+        self.options.failsafe = true;
+    }
+
+    /// Whether that is so.
+    #[must_use]
+    pub const fn hurries(&self) -> bool {
+        self.options.failsafe
     }
 
     /// Whether the line pointer at this TID is dead.

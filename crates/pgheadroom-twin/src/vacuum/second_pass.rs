@@ -39,7 +39,8 @@ impl Heap {
         log: &mut impl VacuumLog,
     ) -> bool {
         let pages = scan.dead_items.pages();
-        if scan.done.bypassed_indexes || scan.reclaimed == pages.len() {
+        let are_left = scan.done.bypassed_indexes || scan.options.failsafe;
+        if are_left || scan.reclaimed == pages.len() {
             return false;
         }
         let (block, dead) = &pages[scan.reclaimed];
@@ -67,7 +68,7 @@ impl Heap {
     pub fn vacuum_end(&mut self, scan: VacuumScan, log: &mut impl VacuumLog) -> Vacuumed {
         let mut done = scan.done;
         let end = scan.rel_pages;
-        if scan.options.truncate {
+        if scan.options.truncate && !scan.options.failsafe {
             let freeable = end - scan.nonempty_pages;
             let is_worth_while =
                 freeable >= TRUNCATE_MIN_PAGES || freeable >= end / TRUNCATE_FRACTION;

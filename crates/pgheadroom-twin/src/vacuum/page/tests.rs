@@ -62,7 +62,10 @@ fn alike_rows_are_cleaned_as_others() {
             block: BlockNumber(0),
             dead_roots: DeadRoots::Stay,
             freeze,
-            freeze_limit: Xid(limit),
+            cutoffs: Cutoffs {
+                freeze_limit: Xid(limit),
+                ..Cutoffs::default()
+            },
             visibility: Visibility::default(),
         };
         let clean = |is_updated: bool, twice: bool| {
