@@ -115,7 +115,7 @@ class TableCheck:
         not_judged: What is left open.
         updates_per_s: As observed.
         can_be_hot_now, can_be_hot_then: Updates that change no column that an index reads, by
-            the rule; None where no statement is known.
+            the rule; None where no statement is known. Now as many at least as were HOT.
         lost_frac, gained_frac: Updates that can be HOT no more, or from now on.
         lost_by: What ends HOT.
         assigned_frac: Updates that assign a column that ends HOT only from now on; None where no

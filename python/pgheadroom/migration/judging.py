@@ -211,7 +211,8 @@ class TableJudging:
             return replace(
                 check,
                 hot_frac_measured=hot,
-                can_be_hot_now=found.before if known else None,
+                # Of what no statement is known of, that much was HOT.
+                can_be_hot_now=max(found.before, hot) if known else None,
                 can_be_hot_then=found.after if is_known else None,
                 lost_frac=found.lost_frac if is_known or verdict == "loses HOT" else None,
                 gained_frac=found.gained_frac if is_known else None,

@@ -46,6 +46,12 @@ _RELABELLED = {
 }
 # Types whose default operator classes are of one family (pg_opclass).
 _FAMILIES = (frozenset({"text", "varchar"}), frozenset({"cidr", "inet"}))
+OF_EXTENSIONS = (
+    *("citext", "hstore", "ltree", "cube", "seg", "isbn", "geometry", "geography", "raster"),
+    *("vector", "halfvec", "sparsevec"),
+)
+"""Types of extensions that many have; none is a domain. They may be in any schema."""
+_SCHEMA = re.compile(rf"^[^.(]+\.(?=(?:{'|'.join(OF_EXTENSIONS)})\b)")
 _PRECISE = frozenset({"timestamp", "timestamptz", "time", "timetz", "interval"})
 _WITH_PARAMETERS = re.compile(
     r"^([^(]*?)\s*(?:\(([^)]*)\))?((?:\s+with(?:out)? time zone)?)(\[\])*$"
@@ -53,8 +59,13 @@ _WITH_PARAMETERS = re.compile(
 
 
 def spelled_type(spelled: str) -> tuple[str, tuple[int, ...] | None]:
-    """A type's name in one spelling, and its parameters; None where it has none."""
+    """
+    A type's name in one spelling, and its parameters; None where it has none.
+
+    An extension's type loses its schema: `format_type` has it where the search_path has not.
+    """
     text = " ".join(spelled.lower().replace("pg_catalog.", "").replace('"', "").split())
+    text = _SCHEMA.sub("", text)
     match = _WITH_PARAMETERS.match(text)
     if match is None:
         return text, None

@@ -19,7 +19,7 @@ from pgheadroom import _core
 from pgheadroom.migration import actions
 from pgheadroom.migration.actions import Action
 from pgheadroom.migration.effect import LOCKS, Effect, Effort, Lock
-from pgheadroom.migration.new_type import is_rewritten, keeps_indexes, spelled_type
+from pgheadroom.migration.new_type import OF_EXTENSIONS, is_rewritten, keeps_indexes, spelled_type
 
 
 def effect_of(action: Action, *, old_type: str | None, is_partition: bool = False) -> Effect | None:
@@ -247,12 +247,7 @@ def _mode(mode: str | None) -> Lock:
     return known.get(" ".join((mode or "").upper().split()), "ACCESS EXCLUSIVE")
 
 
-# Types of extensions that many have; none is a domain.
-_OF_EXTENSIONS = (
-    *("citext", "hstore", "ltree", "cube", "seg", "isbn", "geometry", "geography", "raster"),
-    *("vector", "halfvec", "sparsevec"),
-)
-_KNOWN_TYPES = frozenset(spelled_type(name)[0] for name in (*_core.type_names(), *_OF_EXTENSIONS))
+_KNOWN_TYPES = frozenset(spelled_type(name)[0] for name in (*_core.type_names(), *OF_EXTENSIONS))
 _RULES: dict[actions.WorkKind, tuple[Lock, Effort]] = {
     "set not null": ("ACCESS EXCLUSIVE", "scan"),
     "add check": ("ACCESS EXCLUSIVE", "scan"),
