@@ -224,7 +224,7 @@ def test_updates_of_partitions_that_come_and_go_are_the_statements(
         "tasks": (None, None, None),
     }
     own = planned.table_advice(profile.table("events_1"), None, "KEEP")
-    rates = {one.name: one.updates_per_s for one in partitions_of(server, (own,))}
+    rates = {one.name: one.updates_per_s for one in partitions_of(server, (own,), profile.tables)}
     assert rates["events"] == pytest.approx(110 / server.interval_s, rel=0.001)
 
 
@@ -253,7 +253,7 @@ def test_updates_of_partitions_that_went_are_not_called_none(newest: ServerProgr
         "partitions of tasks: 2 went (tasks_done, tasks_open) inside the interval; how many "
         "updates these had is not known",
     )
-    parents = {one.name: one for one in partitions_of(server, ())}
+    parents = {one.name: one for one in partitions_of(server, (), profile.tables)}
     assert parents["tasks"].updates_per_s is None
     assert parents["events"].updates_per_s == pytest.approx(50 / server.interval_s, rel=0.001)
 
@@ -283,7 +283,7 @@ def test_a_plan_says_once_what_later_partitions_need(programs: ServerPrograms) -
             for name, fillfactor in settings.items()
         )
         advice = planned.advice_of(profile, made)
-        parents = partitions_of(profile.server.observed, made)
+        parents = partitions_of(profile.server.observed, made, profile.tables)
         plan = make_plan(replace(advice, partitioned=parents), profile, rewrite="none")
         with cluster.connect() as connection:
             connection.execute(later)

@@ -131,7 +131,7 @@ def test_partitioned_tables_that_are_each_others_parents_end() -> None:
     ]
     seen = made.seen_of_server(partitioned=pair)
     tables = [replace(table, parent="a") for table in _advice().tables]
-    found = {one.name: one.partitions for one in partitions_of(seen, tables)}
+    found = {one.name: one.partitions for one in partitions_of(seen, tables, ())}
     name = tables[0].name
     assert found == {"a": (name,), "b": (name,), "c": ()}
 

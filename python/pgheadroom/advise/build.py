@@ -23,12 +23,14 @@ from pgheadroom.advise.runs import Runner
 from pgheadroom.advise.scenario import SAMPLE_PAGES
 from pgheadroom.advise.table import TableCase
 from pgheadroom.advise.table_advice import TableAdvice
+from pgheadroom.advise.updates import updates_per_s
 from pgheadroom.defaults import BUDGET_S
 from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.outcome import mid
 from pgheadroom.predict import minor_version
 from pgheadroom.profile import Profile
 from pgheadroom.profile.observed_server import ObservedServer, Partitioned
+from pgheadroom.profile.tables import TableProfile
 from pgheadroom.progress import Progress
 from pgheadroom.quoting import called
 
@@ -106,7 +108,7 @@ def advise(
         policy=options.policy.stated(),
         first=first_remarks(profile),
         tables=tuple(sorted(made, key=_rank)),
-        partitioned=partitions_of(observed, made),
+        partitioned=partitions_of(observed, made, profile.tables),
         assumed=(*observed.assumed, *map(str, minor.assumed.values())),
         indexes=ranked(finding for case in cases for finding in case.findings),
         budget=Budget(
@@ -178,24 +180,31 @@ def _rank(table: TableAdvice) -> tuple[int, float, float]:
 
 
 def _updates_per_s(
-    parent: Partitioned, own: Sequence[TableAdvice], interval_s: float
+    parent: Partitioned, own: Sequence[TableProfile], interval_s: float
 ) -> float | None:
     """Of all partitions; None where some came or went, and nothing tells how many they had."""
     elsewhere = parent.updates_elsewhere
     if elsewhere is None and (parent.came or parent.went or not own):
         return None
-    return sum(table.updates_per_s for table in own) + (elsewhere or 0) / interval_s
+    return sum(map(updates_per_s, own)) + (elsewhere or 0) / interval_s
 
 
 def partitions_of(
-    observed: ObservedServer, tables: Sequence[TableAdvice]
+    observed: ObservedServer, tables: Sequence[TableAdvice], every: Sequence[TableProfile]
 ) -> tuple[Partitions, ...]:
-    """Each partitioned table, with the verdicts of its partitions of all levels counted."""
+    """
+    Each partitioned table, with the verdicts of its partitions of all levels counted.
+
+    Args:
+        observed: Of the server.
+        tables: That are advised on.
+        every: Of the profile: updates are those of all partitions, advised on or not.
+    """
     made = []
     above = {called(one.schema, one.name): one.parent for one in observed.partitioned}
 
-    def is_below(table: TableAdvice, full: str) -> bool:
-        parent, passed = table.parent, set[str]()
+    def is_below(parent: str | None, full: str) -> bool:
+        passed = set[str]()
         while parent is not None and parent != full and parent not in passed:
             passed.add(parent)  # a file may say that two are each other's parents
             parent = above.get(parent)
@@ -204,7 +213,8 @@ def partitions_of(
     for parent in observed.partitioned:
         schema, name = parent.schema, parent.name
         full = called(schema, name)
-        own = [table for table in tables if is_below(table, full)]
+        own = [table for table in tables if is_below(table.parent, full)]
+        parts = [t for t in every if t.observed is not None and is_below(t.observed.parent, full)]
         count = Counter(table.verdict for table in own)
         advised = sorted(
             {t.advised_fillfactor for t in own if t.verdict == "CHANGE" and t.advised_fillfactor}
@@ -218,7 +228,7 @@ def partitions_of(
                     change=count["CHANGE"], keep=count["KEEP"], abstain=count["ABSTAIN"]
                 ),
                 advised_fillfactors=tuple(advised),
-                updates_per_s=_updates_per_s(parent, own, observed.interval_s),
+                updates_per_s=_updates_per_s(parent, parts, observed.interval_s),
                 parent=parent.parent,
             )
         )
