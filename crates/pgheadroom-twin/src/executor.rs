@@ -20,6 +20,7 @@ use crate::checkpoint::ForkId;
 use crate::counters::TableCounters;
 use crate::lock_options::{LockTupleMode, LockWaitPolicy};
 use crate::memory_settings::MemorySettings;
+use crate::object_ids::{OIDS_OF_TABLE, OIDS_OF_TOAST_TABLE};
 use crate::page::Tid;
 use crate::procarray::ProcArray;
 use crate::transaction::{Transactions, Xid};
@@ -207,8 +208,17 @@ impl Database {
         self.wal.open_table(self.tables.len());
         let mut table = Table::new(self.behaviour, definition, &mut self.wal)?;
         table.begin_ages(self.procs.next_xid(), &self.procs);
+        self.procs.object_ids.skip(OIDS_OF_TABLE);
+        if table.needs_toast_table() {
+            self.procs.object_ids.skip(OIDS_OF_TOAST_TABLE);
+        }
         self.tables.push(table);
         Ok(TableId(self.tables.len() - 1))
+    }
+
+    /// Objects are made that are no part of this, with so many OIDs.
+    pub const fn skip_object_ids(&mut self, count: u32) {
+        self.procs.object_ids.skip(count);
     }
 
     /// The table, which is empty and has no index yet, is an unlogged one.
@@ -236,6 +246,7 @@ impl Database {
         definition.gin.server = self.gin_settings;
         self.wal.open_table(table.0);
         self.tables[table.0].build_index(self.behaviour, definition, &mut self.wal)?;
+        self.procs.object_ids.skip(1);
         self.forget_target_blocks();
         Ok(())
     }

@@ -25,6 +25,7 @@ mod md5;
 mod memory;
 mod memory_settings;
 pub mod multixact;
+mod object_ids;
 pub mod order;
 pub mod page;
 pub mod pgbench;

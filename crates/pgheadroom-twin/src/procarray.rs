@@ -23,6 +23,7 @@ use pgheadroom_layout::{Behaviour, BlockNumber};
 
 use crate::checkpoint::ForkId;
 use crate::multixact::Multixacts;
+use crate::object_ids::ObjectIds;
 use crate::transaction::{Outcome, Transactions, Xid};
 
 mod cursor;
@@ -182,6 +183,8 @@ pub struct ProcArray {
     multixacts: Multixacts,
     /// See [`pgheadroom_layout::Behaviour::index_scans_keep_pin`].
     index_scans_keep_pin: bool,
+    /// OIDs that are given out.
+    pub(crate) object_ids: ObjectIds,
 }
 
 impl Default for ProcArray {
@@ -200,6 +203,7 @@ impl Default for ProcArray {
             held_count: 0,
             multixacts: Multixacts::default(),
             index_scans_keep_pin: false,
+            object_ids: ObjectIds::default(),
         }
     }
 }

@@ -43,6 +43,7 @@ impl Database {
         self.procs.compute_horizons();
         self.procs.assign();
         let of = &mut self.tables[table.0];
+        self.procs.object_ids.skip(of.oids_of_reindex(index));
         let mut done = of.reindex(index, &self.procs, &mut self.wal);
         if index.is_none() && done.is_ok() {
             done = of.reindex_toast(&self.procs, &mut self.wal);
@@ -82,6 +83,14 @@ impl Table {
             self.note_indexed(procs);
         }
         Ok(())
+    }
+
+    /// Numbers of files that a REINDEX of the index at this position takes, or of all.
+    ///
+    /// Source: `reindex_index`, src/backend/catalog/index.c (REL_18_STABLE).
+    fn oids_of_reindex(&self, index: Option<usize>) -> u32 {
+        let all = self.indexes.definitions.len() + usize::from(self.needs_toast_table());
+        u32::try_from(index.map_or(all, |_| 1)).expect("few indexes")
     }
 
     /// The index of its TOAST table, if the server has one.

@@ -27,6 +27,7 @@ use crate::executor::table::{Table, Toast};
 use crate::executor::toast::Writer;
 use crate::executor::{Database, Relation, StatementError, TableId};
 use crate::heap::Rewrite;
+use crate::object_ids::{OIDS_OF_TABLE, OIDS_OF_TOAST_TABLE};
 use crate::page::{LinePointer, Tid};
 use crate::procarray::ProcArray;
 use crate::prune::TupleState;
@@ -86,6 +87,7 @@ impl Database {
         self.procs.compute_horizons();
         self.procs.assign();
         let of = &mut self.tables[table.0];
+        self.procs.object_ids.skip(of.oids_of_rewrite(keeps));
         of.class.old_pages = 0; // they go with the file
         let done = of.rewrite(keeps, (&mut self.procs, &mut self.wal, self.statement));
         self.procs.commit();
@@ -101,6 +103,27 @@ impl Database {
 }
 
 impl Table {
+    /// OIDs that a command takes which gives the table other files: of a table that is made beside
+    /// it, or of the files, which are numbered as objects are.
+    ///
+    /// Source: `make_new_heap` and `finish_heap_swap`, src/backend/commands/cluster.c;
+    /// `ExecuteTruncateGuts`, src/backend/commands/tablecmds.c; `RelationSetNewRelfilenumber`,
+    /// src/backend/utils/cache/relcache.c (REL_18_STABLE).
+    fn oids_of_rewrite(&self, keeps: Keeps) -> u32 {
+        let indexes = u32::try_from(self.indexes.definitions.len()).expect("few indexes");
+        let toast = if self.needs_toast_table() {
+            OIDS_OF_TOAST_TABLE
+        } else {
+            0
+        };
+        let table = if keeps == Keeps::Nothing {
+            1
+        } else {
+            OIDS_OF_TABLE
+        };
+        table + toast + indexes
+    }
+
     fn rewrite(
         &mut self,
         keeps: Keeps,

@@ -24,6 +24,7 @@ use crate::executor::foreign_key::ForeignKey;
 use crate::executor::table::Table;
 use crate::executor::{Database, StatementError, TableId};
 use crate::lock_options::LockTupleMode;
+use crate::object_ids::OIDS_OF_FOREIGN_KEY;
 use crate::page::Tid;
 use crate::procarray::ProcArray;
 use crate::row::NULL_SLOT;
@@ -96,6 +97,7 @@ impl Database {
             index,
         });
         of.learn_columns();
+        self.procs.object_ids.skip(OIDS_OF_FOREIGN_KEY);
     }
 
     /// A statement that changed this table ends: its triggers fire.

@@ -117,7 +117,6 @@ pub(super) struct Indexes {
 #[derive(Debug)]
 pub(super) struct Toast {
     pub(super) table: Table,
-    pub(super) next_value_id: u32,
     /// While a row is stored anew: OIDs that its values had, by column.
     pub(super) kept_ids: Vec<(usize, u32)>,
     /// What chunks hold, by OID; kept where images are compressed.

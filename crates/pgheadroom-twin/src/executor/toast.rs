@@ -33,10 +33,6 @@ use crate::text::Text;
 use crate::value::Value;
 use crate::wal::Wal;
 
-/// OID of the first value out of line; a fresh database's objects take some before it. Only which
-/// bytes of two pointers agree depends on it.
-const FIRST_VALUE_ID: u32 = 16_500;
-
 /// Most bytes of a character in UTF-8. Source: `pg_wchar_table`, src/common/wchar.c.
 const MAX_CHARACTER_BYTES: u32 = 4;
 /// Source: `NUMERIC_HDRSZ`, src/backend/utils/adt/numeric.c.
@@ -67,7 +63,6 @@ impl Toast {
         };
         Ok(Self {
             table: Table::new_toast(behaviour, definition, wal)?,
-            next_value_id: FIRST_VALUE_ID,
             kept_ids: Vec::new(),
             values: None,
         })
@@ -78,7 +73,6 @@ impl Toast {
         let mut new = Self::new(behaviour, wal)?;
         new.table.counters = self.table.counters;
         new.table.class.skips_fsm = true;
-        new.next_value_id = self.next_value_id;
         new.values = self.values.as_ref().map(|_| HashMap::new());
         Ok(new)
     }
@@ -105,10 +99,7 @@ impl Toast {
         let mut kept = self.kept_ids.iter();
         let value_id = match kept.find(|&&(of, _)| of == column) {
             Some(&(_, value_id)) => value_id,
-            None => {
-                self.next_value_id += 1;
-                self.next_value_id - 1
-            }
+            None => to.procs.object_ids.make(),
         };
         let mut left = stored_bytes;
         let mut sequence = 0_i64;
@@ -229,6 +220,7 @@ impl Table {
         let mut work = Work {
             hoff: self.values.row_type.measure(&new, &self.values.texts).hoff,
             incompressible: vec![false; new.len()],
+            old: &[],
         };
         let is_plain: Vec<bool> = (0..new.len())
             .map(|column| self.is_plain_text(column, new[column]))
@@ -339,6 +331,7 @@ impl Table {
         let mut work = Work {
             hoff: self.values.row_type.measure(new, &self.values.texts).hoff,
             incompressible: vec![false; new.len()],
+            old,
         };
         work.shorten(self, new, to)?;
         for (column, (&before, &after)) in given.iter().zip(&*new).enumerate() {
@@ -380,12 +373,14 @@ fn external_ids(row_type: &RowType, slots: impl Iterator<Item = i64>, texts: &Te
 }
 
 /// A version while it is being shortened.
-struct Work {
+struct Work<'a> {
     hoff: u32,
     incompressible: Vec<bool>,
+    /// Slots of the version before it, which keeps its values until the transaction ends.
+    old: &'a [i64],
 }
 
-impl Work {
+impl Work<'_> {
     fn shorten(
         &mut self,
         table: &mut Table,
@@ -405,14 +400,14 @@ impl Work {
             };
             self.compress(table, new, column, to.statement);
             if stored_bytes(table, column, new[column]) > most {
-                move_out(table, new, column, to)?;
+                self.move_out(table, new, column, to)?;
             }
         }
         while data_bytes(table, new) > most {
             let Some(column) = self.biggest(table, new, false) else {
                 break;
             };
-            move_out(table, new, column, to)?;
+            self.move_out(table, new, column, to)?;
         }
         Ok(())
     }
@@ -454,48 +449,49 @@ impl Work {
         let form = Form::Compressed { payload_bytes };
         new[column] = table.values.texts.add_form(text, form, statement, method);
     }
-}
 
-/// Source: `toast_tuple_externalize`, toast_helper.c.
-fn move_out(
-    table: &mut Table,
-    new: &mut [i64],
-    column: usize,
-    to: &mut Writer<'_>,
-) -> Result<(), StatementError> {
-    let slot = new[column];
-    let text = table.values.texts.get(slot).clone();
-    let (stored_bytes, is_compressed) = match table.values.texts.form(slot) {
-        Some(Form::Compressed { payload_bytes }) => (payload_bytes, true),
-        _ => (text.len(), false),
-    };
-    let method = table.values.texts.method_of(slot);
-    let toast = table.toast.as_mut().expect("a table with strings has one");
-    let value_id = toast.save(column, stored_bytes, to)?;
-    if let Some(values) = &mut toast.values {
-        let text = text.clone();
-        values.insert(
+    /// Source: `toast_tuple_externalize`, toast_helper.c.
+    fn move_out(
+        &self,
+        table: &mut Table,
+        new: &mut [i64],
+        column: usize,
+        to: &mut Writer<'_>,
+    ) -> Result<(), StatementError> {
+        let slot = new[column];
+        let text = table.values.texts.get(slot).clone();
+        let (stored_bytes, is_compressed) = match table.values.texts.form(slot) {
+            Some(Form::Compressed { payload_bytes }) => (payload_bytes, true),
+            _ => (text.len(), false),
+        };
+        let method = table.values.texts.method_of(slot);
+        let toast = table.toast.as_mut().expect("a table with strings has one");
+        let value_id = toast.save(column, stored_bytes, to)?;
+        if let Some(values) = &mut toast.values {
+            let text = text.clone();
+            values.insert(
+                value_id,
+                OutOfLine {
+                    text,
+                    is_compressed,
+                    method,
+                },
+            );
+        }
+        let form = Form::External {
             value_id,
-            OutOfLine {
-                text,
-                is_compressed,
-                method,
-            },
-        );
+            stored_bytes,
+        };
+        let moved = table
+            .values
+            .texts
+            .add_form(text, form, to.statement, method);
+        if is_compressed && self.old.get(column) != Some(&slot) {
+            table.values.texts.remove(slot);
+        }
+        new[column] = moved;
+        Ok(())
     }
-    let form = Form::External {
-        value_id,
-        stored_bytes,
-    };
-    let moved = table
-        .values
-        .texts
-        .add_form(text, form, to.statement, method);
-    if is_compressed {
-        table.values.texts.remove(slot);
-    }
-    new[column] = moved;
-    Ok(())
 }
 
 /// Size of a value in the row with its header.

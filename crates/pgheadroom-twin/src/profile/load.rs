@@ -13,8 +13,9 @@ use pgheadroom_layout::{ColumnType, HeapFillfactor, LayoutError, PgVersion};
 use crate::executor::{
     ColumnDefinition, Database, IndexDefinition, StatementError, TableDefinition, TableId,
 };
+use crate::object_ids::{OIDS_OF_FIRST_TEMPORARY_TABLE, OIDS_OF_TEMPORARY_TABLE};
 use crate::pgbench::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, TELLERS_PER_SCALE};
-use crate::profile::enums::{Enums, enums};
+use crate::profile::enums::{Enums, enums, oids_of};
 use crate::profile::estimate::build_bytes;
 use crate::profile::foreign_key::foreign_keys;
 use crate::profile::index_load::definition;
@@ -113,7 +114,18 @@ pub fn load_tables(
 ) -> Result<Vec<LoadedTable>, ProfileError> {
     let mut loaded = Vec::new();
     let enums = enums(tables);
+    db.skip_object_ids(oids_of(&enums));
+    let mut has_session_tables = false;
     for (number, spec) in tables.iter().enumerate() {
+        if !spec.pages.is_empty() {
+            // The places of its fillers are in a temporary table.
+            let is_first = !std::mem::replace(&mut has_session_tables, true);
+            db.skip_object_ids(if is_first {
+                OIDS_OF_FIRST_TEMPORARY_TABLE
+            } else {
+                OIDS_OF_TEMPORARY_TABLE
+            });
+        }
         loaded.push(load_table(db, number, spec, &enums, monitor)?);
     }
     let keys = foreign_keys(tables)?;
