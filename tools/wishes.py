@@ -19,6 +19,7 @@ from typing import Any
 from pgheadroom.errors import HeadroomError
 from pgheadroom.predict import predict
 from pgheadroom.profile import parse_profile
+from pgheadroom.profile.assumed import said_standing_in
 from pgheadroom.report.proof.words import lines_of
 
 Json = dict[str, Any]
@@ -62,6 +63,11 @@ TYPE_LINES = (
     "text[]",
     "money",
     "point",
+    "box",
+    "lseg",
+    "circle",
+    "path",
+    "polygon",
     "real",
     "double precision",
     "integer",
@@ -83,6 +89,9 @@ TYPE_LINES = (
     "ltree",
     "int4range",
     "tstzrange",
+    "int4multirange",
+    "datemultirange",
+    "tstzmultirange",
     "oid",
     "varbit(8)",
 )
@@ -94,6 +103,26 @@ KEYS: Mapping[str, Json] = {
     "key (tenant, uuid)": {"type": "uuid", "values": {"kind": "serial"}},
     "range of uuid keys": {"type": "uuid"},
     "key date": {"type": "date"},
+    "key timestamp": {"type": "timestamp"},
+    "key timestamptz": {"type": "timestamptz"},
+    "range of timestamptz keys": {"type": "timestamptz"},
+    "key (tenant, date)": {"type": "date", "values": {"kind": "serial"}},
+    "key interval": {"type": "interval"},
+}
+COLUMNS: Mapping[str, Json] = {
+    "column storage": {"type": "text", "width": 900, "storage": "external"},
+    "pgvector's vector(384)": {
+        "type": "text",
+        "width": 1540,
+        "storage": "external",
+        "stands_for": "vector(384)",
+    },
+    "PostGIS' geometry, a point": {
+        "type": "text",
+        "width": 28,
+        "storage": "main",
+        "stands_for": "geometry",
+    },
 }
 EXPRESSIONS = (
     "date_trunc('day', w)",
@@ -232,6 +261,7 @@ def wishes() -> Iterator[tuple[str, Json]]:
     fixed = _with_column("text")
     fixed["table"][0]["columns"][-1]["width"] = 36
     yield "text fixed width", fixed
+    yield from _columns()
     for name, index in INDEXES.items():
         base = _with_column(_EXTRA[name]) if name in _EXTRA else copy.deepcopy(BASE)
         if index.get("unique"):
@@ -261,6 +291,15 @@ def wishes() -> Iterator[tuple[str, Json]]:
         yield name, data
     for name, rows in ROWS.items():
         yield name, _changed("table", {"rows": rows})
+
+
+def _columns() -> Iterator[tuple[str, Json]]:
+    """Columns with more than a type, and an index over the last."""
+    for name, column in COLUMNS.items():
+        data = copy.deepcopy(BASE)
+        data["table"][0]["columns"].append({"name": "x"} | column)
+        yield name, data
+    yield "a B-tree over another type", _with_index(copy.deepcopy(data), {"columns": ["x"]})
 
 
 def _keys() -> Iterator[tuple[str, Json]]:
@@ -303,13 +342,16 @@ def _changed(section: str, change: Json) -> Json:
 def outcome(data: Json) -> tuple[str, str]:
     """`exact`, `modelled` or `refused`, and what is said of it."""
     try:
-        prediction = predict(parse_profile(data), server=SERVER)
+        profile = parse_profile(data)
+        prediction = predict(profile, server=SERVER)
     except HeadroomError as error:
         return "refused", str(error)
+    columns = [column for table in profile.tables for column in table.columns]
+    others = [said_standing_in(column) for column in columns if column.stands_for is not None]
     assumed = [str(line) for line in lines_of(prediction.assumed.get("twin.approximations", ()))]
     if all(cell.predicted.is_exact for cell in prediction.cells) and not assumed:
-        return "exact", ""
-    return "modelled", "; ".join(assumed) or "an interval"
+        return "exact", "; ".join(others)
+    return "modelled", "; ".join([*others, *assumed]) or "an interval"
 
 
 def page() -> str:

@@ -42,7 +42,7 @@ VACUUM ANALYZE events
 STATEMENT = "UPDATE users SET visits = visits + 1, seen = now() WHERE id = md5(%s::text)::uuid"
 
 
-@pytest.mark.parametrize("name", ["keys-uuid", "keys-text"])
+@pytest.mark.parametrize("name", ["keys-uuid", "keys-text", "keys-times"])
 def test_keys_are_exact(programs: ServerPrograms, name: str) -> None:
     """Rows are found, entries placed and leaves split as on the server, to the byte of WAL."""
     proof = prove(read_profile(GOLDEN / f"{name}.toml"), server=str(programs.bin_dir))

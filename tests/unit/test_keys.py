@@ -94,7 +94,8 @@ def test_a_statement_names_the_columns_before_the_key() -> None:
 @pytest.mark.parametrize(
     ("key", "columns", "expected"),
     [
-        ({"type": "date"}, ("id",), "for this column is the key"),
+        ({"type": "interval"}, ("id",), "for this column is the key"),
+        ({"type": "int8", "stands_for": "serial_number"}, ("id",), "is the key, or part of it"),
         ({"type": "text", "width": 9}, ("id",), "at least 16 bytes"),
         ({"type": "text", "width": VARYING, "values": ORDERED}, ("id",), "one width"),
         ({"type": "int8", "values": ORDERED}, ("id",), "said of uuid, text and varchar"),

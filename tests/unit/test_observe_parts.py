@@ -152,8 +152,11 @@ def test_a_types_stand_in_takes_the_same_bytes() -> None:
     assert made(column("inet", -1, "i"), stored=7.0).profile.type == "inet"
     assert made(column("inet", -1, "i"), stored=19.0).profile.type == "text"
     box = made(column("box", 32, "d"))
-    assert box.profile.width == Width(min_bytes=31, max_bytes=31)
-    assert box.observed.substituted is not None
+    assert (box.profile.type, box.observed.substituted) == ("box", None)
+    odd = made(column("odd", 20, "i", is_user_type=True))
+    assert odd.profile.width == Width(min_bytes=19, max_bytes=19)
+    assert odd.observed.substituted == "text of the same length, without its alignment"
+    assert odd.profile.stands_for == "odd"
     jsonb = made(column("jsonb", -1, "i"), stored=54.0)
     assert jsonb.profile.type == "jsonb"
     assert jsonb.profile.width == Width(min_bytes=53, max_bytes=53)
@@ -164,6 +167,61 @@ def test_a_types_stand_in_takes_the_same_bytes() -> None:
     assert spread.profile.width == Width(min_bytes=21, max_bytes=61)
     assert made(column("numeric", -1, "i"), stored=12.0).profile.type == "text"
     assert made(column("mood", 4, "i", is_user_type=True)).profile.type == "int4"
+
+
+@pytest.mark.parametrize(
+    ("row", "stored", "indexed", "expected"),
+    [
+        (("cell", 24, "d", "p"), None, False, ("circle", None, None)),
+        (("cell", 24, "d", "p"), None, True, ("text", 23, None)),
+        (("spot", 16, "d", "p"), None, True, ("interval", None, None)),
+        (("code", 8, "d", "p"), None, True, ("int8", None, None)),
+        (("vector", -1, "i", "e"), 6148.0, False, ("text", 6144, "external")),
+        (("geometry", -1, "d", "m"), 29.0, False, ("text", 28, "main")),
+        (("geometry", -1, "d", "m"), 210.0, False, ("int8[]", 204, "main")),
+        (("geometry", -1, "d", "m"), 508.0, True, ("int8[]", 500, "main")),
+        (("geometry", -1, "d", "m"), 509.0, True, ("text", 505, "main")),
+        (("geometry", -1, "d", "m"), 4000.0, False, ("text", 3996, "main")),
+        (("pair", -1, "d", "x"), 40.0, True, ("text", 39, None)),
+        (("cube", -1, "d", "p"), 40.0, False, ("text", 39, None)),
+    ],
+)
+def test_another_type_is_played_by_its_form(
+    row: tuple[str, int, str, str],
+    stored: float | None,
+    indexed: bool,
+    expected: tuple[str, int | None, str | None],
+) -> None:
+    """Of the length, alignment and storage of the catalogue, and under its own name."""
+    name, typlen, align, storage = row
+    of_user = column(name, typlen, align, is_user_type=True, storage=storage)
+    found = made(of_user, stored=stored, indexed=indexed).profile
+    width = None if found.width is None else found.width.max_bytes
+    assert (found.type, width, found.storage) == expected
+    assert found.stands_for == name
+
+
+def test_what_is_substituted_keeps_its_name() -> None:
+    """Of another type's order nobody knows; strings and numerics are played as what they are."""
+    found = [
+        made(column("inet", -1, "i"), stored=19.0),
+        made(column("box", 32, "d"), indexed=True),
+        made(column("numeric", -1, "i"), stored=30.0),
+        made(column("bpchar", -1, "i"), stored=30.0),
+        made(column("integer", 4, "i")),
+    ]
+    assert [one.profile.stands_for for one in found] == ["inet", "box", None, None, None]
+    assert [one.is_substituted for one in found] == [True, True, True, True, False]
+
+
+def test_a_columns_own_storage_is_played() -> None:
+    """As ALTER TABLE has set it; a type's own goes without saying."""
+    text = column("text", -1, "i", storage="e")
+    assert made(text, stored=40.0).profile.storage == "external"
+    assert made(column("text", -1, "i", storage="x"), stored=40.0).profile.storage is None
+    numeric = column("numeric", -1, "i", storage="m")
+    assert made(numeric, stored=3.0).profile.storage is None
+    assert made(numeric, stored=30.0).profile.storage == "main"
 
 
 def test_a_key_keeps_its_type_and_its_order() -> None:
@@ -194,6 +252,14 @@ def test_a_key_of_another_type_becomes_an_integer_and_the_rest() -> None:
     assert key.entries[1].width == Width(min_bytes=39, max_bytes=39)
     code = made(column("text", -1, "i"), stored=9.0, is_key=True)
     assert [c.type for c in code.entries] == ["int8", "text"]
+    for spelled, typlen, name in (
+        ("date", 4, "date"),
+        ("timestamp without time zone", 8, "timestamp"),
+        ("timestamp(3) with time zone", 8, "timestamptz"),
+    ):
+        when = made(column(spelled, typlen, "d"), is_key=True)
+        assert [(c.type, c.values.kind) for c in when.entries] == [(name, "serial")]
+        assert when.observed.substituted is None
     short = made(column("smallint", 2, "s"), is_key=True, rows=100_000)
     assert [c.type for c in short.entries] == ["int4"]
     assert short.observed.substituted is not None

@@ -146,7 +146,7 @@ REFUSED: list[tuple[list[str | int], Json, str]] = [
     (["table", 0, "columns", 1, "width"], {"min_bytes": 1, "max_bytes": 2}, "width"),
     (["table", 0, "columns", 1, "values"], {"kind": "random", "ndistinct": 2**40}, "fit int4"),
     (["table", 0, "columns", 0, "values"], {"kind": "random"}, "serial"),
-    (["table", 0, "columns", 0, "type"], "date", "the key"),
+    (["table", 0, "columns", 0, "type"], "interval", "the key"),
     (["table", 0, "columns", 0, "null_frac"], 0.5, "the key"),
     (["table", 0, "columns", 3, "type"], "bpchar(84)[]", "type"),
     (["table", 0, "indexes", 0, "columns"], ["uid"], "a column of this table"),

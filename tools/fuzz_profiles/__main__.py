@@ -40,6 +40,9 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="number of the first profile")
     parser.add_argument("--only", type=int, default=None, help="this number alone, shown")
     parser.add_argument(
+        "--having", default="", help="only profiles with one of these fields: stands_for,storage"
+    )
+    parser.add_argument(
         "--alone", action="store_true", help="intervals of predictions without the server's run too"
     )
     parser.add_argument("--versions", default="18,16", help="of servers, one of them a profile")
@@ -84,9 +87,18 @@ class _Series:
         for number in numbers:
             if minutes is not None and time.monotonic() - started > 60 * minutes:
                 return
-            self.note(f"{self.asked.seed}-{number}", self.profile(number))
+            profile = self.profile(number)
+            if not self.is_asked_for(profile):
+                continue
+            self.note(f"{self.asked.seed}-{number}", profile)
             if number % 50 == 49:
                 sys.stderr.write(f"{number + 1}: {dict(self.endings)}\n")
+
+    def is_asked_for(self, profile: dict[str, Any]) -> bool:
+        """Whether a column has one of the fields that are asked for."""
+        fields = [field for field in self.asked.having.split(",") if field]
+        columns = [column for table in profile["table"] for column in table["columns"]]
+        return not fields or any(field in column for field in fields for column in columns)
 
     def profile(self, number: int) -> dict[str, Any]:
         asked = self.asked

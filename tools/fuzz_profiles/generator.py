@@ -19,6 +19,13 @@ _NUMBERS = ("int2", "int4", "int8", "float4", "float8", "numeric", "numeric(7,2)
 _OTHERS = ("bool", "timestamp", "timestamptz", "bpchar(1)", "bpchar(20)", "bpchar(84)")
 _GIN = ("int4[]", "int8[]", "text[]", "tsvector", "jsonb")
 _STRINGS = ("text", "text", "varchar(500)")
+_GEOMETRY = ("box", "lseg", "circle", "point", "path")
+_MULTIRANGES = ("int4multirange", "datemultirange", "tsmultirange")
+_FIXED_FORMS = ("macaddr", "timetz", "uuid", "name", "interval")
+_VARIABLE_FORMS = ("int8[]", "int4[]", "bytea", "jsonb")
+"""Which stand for types that profiles do not have."""
+_STORAGES = ("external", "main", "extended")
+_KEYS = ("int4", "int4", "int8", "int8", "int8", "int2", "date", "timestamptz")
 _NAMES = ("a", "b", "c", "d", "e", "f")
 _SHORT, _LONG, _OUT_OF_LINE = 120, 400, 3000
 
@@ -149,7 +156,7 @@ def _server(draw: Draw, versions: Sequence[str]) -> Section:
 
 def _table(draw: Draw, name: str, before: Sequence[Section], clients: int) -> Section:
     rows = draw.of((0, 1, 40, 300, 300, 1200, 5000, 12_000)) * clients
-    columns = [{"name": "k", "type": draw.of(("int4", "int8", "int8", "int2"))}]
+    columns = [{"name": "k", "type": draw.of(_KEYS)}]
     columns += [_column(draw, name) for name in _NAMES[: draw.between(1, 6)]]
     table: Section = {"name": name, "rows": rows}
     if draw.rarely(2):
@@ -232,6 +239,16 @@ def _column(draw: Draw, name: str) -> Section:
             most = min(most, 500)
         least = most if draw.rarely(2) else draw.between(0, most)
         column["width"] = {"min_bytes": least, "max_bytes": most}
+        if draw.rarely(4):
+            column["storage"] = draw.of(_STORAGES)
+    elif draw.rarely(8):
+        column["type"] = draw.of((*_GEOMETRY, *_MULTIRANGES))
+        kind = ()
+    elif draw.rarely(8):
+        _form(draw, column)
+        kind = ()
+    if draw.rarely(8):
+        column["stands_for"] = "shape"
     if kind is _OTHERS and draw.rarely(2):
         _enum(draw, column)
     elif draw.rarely(2):
@@ -242,6 +259,19 @@ def _column(draw: Draw, name: str) -> Section:
     if draw.rarely(4):
         column["null_frac"] = draw.of((0.05, 0.5, 1.0))
     return column
+
+
+def _form(draw: Draw, column: Section) -> None:
+    """The column has the form of a type that profiles do not have, and a STORAGE of its own."""
+    column["type"] = draw.of((*_FIXED_FORMS, *_VARIABLE_FORMS))
+    if column["type"] in _VARIABLE_FORMS:
+        least = draw.of((30, 127, 400, 1100))
+        most = least + draw.of((0, 90, 1500, 9000))
+        column["width"] = {"min_bytes": least, "max_bytes": most}
+        if draw.rarely(2):
+            column["storage"] = draw.of(_STORAGES)
+    if draw.rarely(2):
+        column["stands_for"] = "shape"
 
 
 def _enum(draw: Draw, column: Section) -> None:
@@ -261,7 +291,11 @@ def _enum(draw: Draw, column: Section) -> None:
 def _refer(draw: Draw, table: Section, before: Sequence[Section]) -> None:
     """Now and then a column refers to a table before."""
     parents = [
-        one for one in before if one["indexes"] and one["indexes"][0].get("columns") == ["k"]
+        one
+        for one in before
+        if one["indexes"]
+        and one["indexes"][0].get("columns") == ["k"]
+        and one["columns"][0]["type"] in _NUMBERS
     ]
     children = [
         column for column in table["columns"][1:] if column["type"] in ("int2", "int4", "int8")
@@ -281,13 +315,18 @@ def _refer(draw: Draw, table: Section, before: Sequence[Section]) -> None:
 
 def _index(draw: Draw, name: str, columns: Sequence[Section]) -> Section:
     index: Section = {"name": name}
-    columns = [one for one in columns if one.get("width", {}).get("max_bytes", 0) <= _LONG]
+    columns = [
+        one
+        for one in columns
+        if one.get("width", {}).get("max_bytes", 0) <= _LONG and one["type"] not in _GEOMETRY
+    ]
     numbers = [one["name"] for one in columns if one["type"] in _NUMBERS[:3]]
     strings = [one["name"] for one in columns if one["type"] in _STRINGS]
     kind = draw.between(0, 9)
     if kind == 0:
         index["method"] = "brin"
-        fit = [one["name"] for one in columns if one["type"] not in ("bool", "enum")]
+        unfit = ("bool", "enum", *_MULTIRANGES, *_VARIABLE_FORMS)
+        fit = [one["name"] for one in columns if one["type"] not in unfit]
         index["columns"] = draw.some(fit, 1, 2)
         return index
     if kind == 9:

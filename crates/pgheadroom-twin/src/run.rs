@@ -13,6 +13,7 @@ mod clients;
 mod course;
 mod elsewhere;
 mod events;
+mod long_rows;
 pub(crate) mod machine;
 mod maintenance;
 mod perform;

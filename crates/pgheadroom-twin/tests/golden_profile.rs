@@ -158,6 +158,32 @@ fn the_compression_of_a_column_counts() {
     }
 }
 
+/// A column's own STORAGE says whether, and after which others, its values are compressed and
+/// moved out: its type's is another run.
+#[test]
+fn the_storage_of_a_column_counts() {
+    for (profile, columns) in [
+        ("profile-columns-storage", ["d", "f"].as_slice()),
+        ("profile-storage-main", &["c", "h"]),
+    ] {
+        for (name, recorded) in recorded("18.4", profile) {
+            let with = played(&recorded.profile, "18.4").unwrap();
+            for column in columns {
+                let mut profile = recorded.profile.clone();
+                let of = &mut profile.table[0];
+                let number = of.column(column).unwrap();
+                assert!(of.columns[number].storage.take().is_some());
+                let without = played(&profile, "18.4").unwrap();
+                assert_ne!(
+                    figures(&with.tables[0]),
+                    figures(&without.tables[0]),
+                    "{name}: {column}"
+                );
+            }
+        }
+    }
+}
+
 /// What random profiles once differed in (`make fuzz`).
 #[test]
 fn found_profiles_agree_with_servers() {

@@ -20,6 +20,12 @@ _SUBSTITUTES = {
     (4, "i"): "int4",
     (8, "d"): "int8",
     (16, "c"): "uuid",
+    (6, "i"): "macaddr",
+    (12, "d"): "timetz",
+    (16, "d"): "point",
+    (24, "d"): "circle",
+    (32, "d"): "box",
+    (64, "c"): "name",
     (-1, "i"): "bytea",
     (-1, "d"): "path",
 }
@@ -67,7 +73,9 @@ def profile_column(column: ColumnProfile, table: str) -> LaidColumn:
         width = payload_bytes(column.type)
     core = _core.Column(column.type, payload_bytes=width, name=column.name)
     assumed = {} if said is None else {f"{table}.{column.name}": said}
-    return LaidColumn(core, core.type_name, None, column.null_frac, assumed)
+    if column.stands_for is None:
+        return LaidColumn(core, core.type_name, None, column.null_frac, assumed)
+    return LaidColumn(core, column.stands_for, core.type_name, column.null_frac, assumed)
 
 
 def live_column(column: LiveColumn, table: str) -> LaidColumn:

@@ -1,9 +1,9 @@
 """
 Columns of a live table as a profile can have them, with the bytes that they really take.
 
-Types that profiles have keep their names. Every other type becomes one of these of the same
-length: fixed lengths of 1, 2, 4 and 8 bytes a boolean or integer, everything else a string. What
-that changes is said under `substituted`.
+Types that profiles have keep their names. For every other one stands a type of the same stored
+form, by typlen, typalign and attstorage of the catalogue (`standing_in.py`), which keeps its name
+under `stands_for`. What that changes is said under `substituted`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from pgheadroom.observe.elements import VALUES, KeysSeen, element_type, fitted
 from pgheadroom.observe.enums import enum_column
 from pgheadroom.observe.key_entry import key_entry
 from pgheadroom.observe.naming import profile_name
+from pgheadroom.observe.standing_in import fixed_form, own_storage, variable_form
 from pgheadroom.observe.widths import WIDTH_MAX, ColumnWidth, catalog_type, string_width
 from pgheadroom.profile.column_types import (
     FORMS,
+    SHORT_HEADER_MAX,
     UNKNOWN_WIDTH_BYTES,
     Kind,
     base_of,
@@ -41,8 +43,8 @@ from pgheadroom.sources.recording import AnswerRow
 
 _COMPRESSIONS: Mapping[str, Compression] = {"p": "pglz", "l": "lz4"}
 """Of pg_attribute.attcompression (`TOAST_PGLZ_COMPRESSION`, toast_compression.h)."""
-_FIXED = {(1, "c"): "bool", (2, "s"): "int2", (4, "i"): "int4", (8, "d"): "int8"}
 _REST_BYTES_MIN = 8  # fewer are within what is known of a row's length; arbitrary
+_PLAYED_ALIKE = frozenset({"text", "varchar", "bpchar", "numeric"})
 _NUMERIC_BYTES = {"constant": 3, "random": 7}  # what a profile's numeric values take
 
 
@@ -150,27 +152,25 @@ def make_column(
     """
     label = profile_name(str(row["name"]), taken)
     rest = key_order = substituted = None
+    frac = round(min(null_frac[0], 1.0), 6)
     of_elements = None if keys is None or is_key else _of_elements(row, label, width, keys, rows)
     if is_key and (own := key_entry(label, row, width, statistics, rows=rows)) is not None:
         made, key_order = own
     elif is_key:
         made, rest, substituted = _integer_key(row, width, label, taken, rows)
     elif of_elements is not None:
-        frac = round(min(null_frac[0], 1.0), 6)
         made, rest_width, substituted = of_elements
         made = replace(made, null_frac=frac)
-        if rest_width is not None:
-            rest_name = profile_name(f"{label}__rest", taken)
-            texts = _values("random", None, rows, "text")
-            rest = ColumnProfile(
-                name=rest_name, type="text", values=texts, width=rest_width, null_frac=frac
-            )
+        rest = _rest_of_elements(rest_width, label, taken, rows, frac)
     else:
         made, substituted = _stand_in(row, label, width, statistics, rows, indexed=indexed)
-        made = replace(made, null_frac=round(min(null_frac[0], 1.0), 6))
+        made = replace(made, null_frac=frac)
+        if substituted is not None:
+            made = _named(made, row)
     compression = _COMPRESSIONS.get(row.get("compression") or "")
-    made = _compressed(made, compression)
-    rest = None if rest is None else _compressed(rest, compression)
+    made = own_storage(_compressed(made, compression), str(row["storage"]))
+    if rest is not None:
+        rest = own_storage(_compressed(rest, compression), str(row["storage"]))
     variable = width if int(row["typlen"]) < 0 else None
     observed = ObservedColumn(
         name=str(row["name"]),
@@ -196,8 +196,32 @@ def make_column(
         generated=None if generated is None else generated[0],
         generated_from=None if generated is None else generated[1],
     )
-    name = str(row["name"])
-    return ColumnSeen(attnum=row["attnum"], name=name, profile=made, observed=observed, rest=rest)
+    return ColumnSeen(
+        attnum=row["attnum"], name=observed.name, profile=made, observed=observed, rest=rest
+    )
+
+
+def _rest_of_elements(
+    width: Width | None, label: str, taken: set[str], rows: int, null_frac: float
+) -> ColumnProfile | None:
+    """A text for the bytes that a value is longer than its elements."""
+    if width is None:
+        return None
+    name, texts = profile_name(f"{label}__rest", taken), _values("random", None, rows, "text")
+    return ColumnProfile(name=name, type="text", values=texts, width=width, null_frac=null_frac)
+
+
+def _named(made: ColumnProfile, row: AnswerRow) -> ColumnProfile:
+    """
+    The column with the name of the type that it stands for, as `layout` names it.
+
+    Not of strings, which are texts of their own, nor of numerics, equal ones of which never share
+    an entry, as their index says (`indexes.py`).
+    """
+    if base_of(catalog_type(row) or "") in _PLAYED_ALIKE:
+        return made
+    name = str(row.get("declared") or row["type"]).removeprefix("public.")
+    return replace(made, stands_for=name)
 
 
 def _compressed(column: ColumnProfile, own: Compression | None) -> ColumnProfile:
@@ -290,16 +314,28 @@ def _stand_in(
         return column(canonical if fits else "text", texts, payload), None
     if canonical is not None:
         return column(canonical, _values(kind, distinct, rows, base)), None
-    fixed = _FIXED.get((typlen, str(row["typalign"])))
+    fixed = fixed_form(typlen, str(row["typalign"]), indexed=indexed)
     if fixed is not None:
-        return column(fixed, _values(kind, distinct, rows, fixed)), f"{fixed}, of the same length"
-    substituted = "text of the same length"
+        of_hashes = FORMS[fixed].kind is Kind.WRAPPED
+        values = texts if of_hashes else _values(kind, distinct, rows, fixed)
+        return column(fixed, values), f"{fixed}, of the same length"
+    of_type, payload, substituted = _of_its_form(row, width)
+    return column(of_type, texts, payload), substituted
+
+
+def _of_its_form(row: AnswerRow, width: ColumnWidth | None) -> tuple[str, Width, str]:
+    """A type with a width for one that profiles do not have, and what is another about it."""
+    typlen, align = int(row["typlen"]), str(row["typalign"])
     if typlen > 0:
         width = ColumnWidth(mean_bytes=typlen, deviation_bytes=0, evidence="measured")
-        if row["typalign"] != "c":
-            substituted += ", without its alignment"
     assert width is not None, "variable lengths have a width"
-    return column("text", texts, string_width(width)), substituted
+    payload = string_width(width)
+    form = None if typlen > 0 else variable_form(payload, align)
+    if form is not None:
+        return form.type, form.width, f"{form.type} of the same length"
+    is_long = align == "d" and payload.max_bytes >= SHORT_HEADER_MAX
+    loses = is_long if typlen < 0 else align != "c"
+    return "text", payload, "text of the same length" + ", without its alignment" * loses
 
 
 def _stands(canonical: str, stored_bytes: float, *, indexed: bool) -> bool:

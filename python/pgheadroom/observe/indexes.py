@@ -21,6 +21,7 @@ from pgheadroom.observe.index_row import IndexRow
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.profile.column_types import EXTENSIONS, PATTERN_OPS, base_of, has_operators
 from pgheadroom.profile.observed import ObservedIndex
+from pgheadroom.profile.spelling import canonical_type
 from pgheadroom.profile.tables import INTEGER_MAX, IndexProfile, Values
 from pgheadroom.profile.unpriced import PRICED
 from pgheadroom.sources.recording import AnswerRow
@@ -165,6 +166,7 @@ def profile_index(
         made = _with_options(replace(made, method="hash"), index.row)
     else:
         made = _with_options(replace(made, unique=is_key), index.row)
+        made = _of_numerics(made, [columns[n] for n in index.keys if n in columns])
     if method == "btree" and not is_key and not index.row["has_expressions"]:
         made = _with_orders(made, index, columns)
     if index.row["has_predicate"]:
@@ -219,6 +221,16 @@ def _calls_what_is_not_there(index: IndexRow, columns: Mapping[int, ColumnSeen])
 def _is_another(column: ColumnSeen) -> bool:
     """Whether expressions cannot stand over it as they are: of another type, or another name."""
     return column.is_substituted or column.label != column.name
+
+
+def _of_numerics(made: IndexProfile, keys: Sequence[ColumnSeen]) -> IndexProfile:
+    """Without shared entries where a text stands for a numeric, equal ones of which share none."""
+    numerics = [
+        key for key in keys if base_of(canonical_type(key.observed.type) or "") == "numeric"
+    ]
+    if not any(key.is_substituted for key in numerics):
+        return made
+    return replace(made, deduplicate_items=False)
 
 
 def _listed(
@@ -302,7 +314,9 @@ _PARTS = 2**20
 
 
 def _hashed(key: ColumnSeen) -> str | None:
-    """SQL of a hash of the key; None of types whose text may change with a setting."""
+    """SQL of a hash of the key; None of other types, whose text may change with a setting."""
+    if base_of(key.profile.type) in ("date", "timestamp", "timestamptz"):
+        return f"hash_record_extended(ROW({quoting.shown_identifier(key.label)}), 0)"
     if base_of(key.profile.type) not in ("int2", "int4", "int8", "numeric", "uuid", *_STRINGS):
         return None
     return f"hashtextextended(CAST({quoting.shown_identifier(key.label)} AS text), 0)"

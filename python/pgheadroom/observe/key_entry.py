@@ -1,5 +1,5 @@
 """
-The key of a live table as a profile's: uuids, strings and numerics that keep their type.
+The key of a live table as a profile's: uuids, strings, times and numerics that keep their type.
 
     correlation of pg_stats at least 0.8     values in the order of the rows (version 7, ULIDs)
     less, or none                            in an order of their own (version 4, md5)
@@ -8,12 +8,13 @@ The key of a live table as a profile's: uuids, strings and numerics that keep th
 from __future__ import annotations
 
 from pgheadroom.observe.widths import ColumnWidth, catalog_type, string_width
-from pgheadroom.profile.column_types import base_of
-from pgheadroom.profile.keys import HASHED_BYTES_MIN, ORDERED_BYTES_MIN
+from pgheadroom.profile.column_types import base_of, numeric_bytes
+from pgheadroom.profile.keys import DAYS_MAX, HASHED_BYTES_MIN, ORDERED_BYTES_MIN
 from pgheadroom.profile.tables import ColumnProfile, Values, Width
 from pgheadroom.sources.recording import AnswerRow
 
-_NUMBERS = ("int2", "int4", "int8", "numeric")
+_TIMES = ("date", "timestamp", "timestamptz")
+_NUMBERS = ("int2", "int4", "int8", "numeric", *_TIMES)
 _ORDERED_FROM = 0.8  # of the correlation with the rows' places: most come in order; arbitrary
 
 
@@ -34,8 +35,14 @@ def key_entry(
     """
     canonical = catalog_type(row)
     base = base_of(canonical or "")
-    if base == "numeric" and width is not None and abs(width.mean_bytes - _counted(rows)) <= 2:
+    if (
+        base == "numeric"
+        and width is not None
+        and abs(width.mean_bytes - 1 - numeric_bytes(rows)) <= 2
+    ):
         return ColumnProfile(name=name, type=str(canonical), values=Values(kind="serial")), None
+    if base in _TIMES and not (base == "date" and rows > DAYS_MAX):
+        return ColumnProfile(name=name, type=base, values=Values(kind="serial")), None
     if canonical is None or base not in ("uuid", "text", "varchar"):
         return None
     found = None if statistics is None else statistics["correlation"]
@@ -59,11 +66,6 @@ def key_entry(
         if found is None
         else f"{'as' if is_ordered else 'not as'} the rows lie: correlation {float(found):.2f}"
     )
-
-
-def _counted(rows: int) -> int:
-    """Stored bytes of a numeric that counts so many rows: two for each four of its digits."""
-    return 3 + 2 * -(-len(str(rows)) // 4)
 
 
 def is_in_order(column: ColumnProfile) -> bool:

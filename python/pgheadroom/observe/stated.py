@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pgheadroom.profile.column_types import FORMS, base_of
+from pgheadroom.profile.column_types import FORMS, base_of, numeric_bytes
 from pgheadroom.profile.spelling import canonical_type
 from pgheadroom.profile.stating import not_evaluated
 from pgheadroom.profile.tables import ColumnProfile, IndexProfile, Stated, Width
@@ -71,11 +71,14 @@ def _values(expression: str, spelled: str, found: AnswerRow, rows: int) -> State
     bytes_ = max(round(float(found["avg_width"])) - _HEADER_BYTES, 0)
     width = Width(min_bytes=bytes_, max_bytes=bytes_)
     distinct = float(found["n_distinct"] or -1)
+    counted = max(round(distinct if distinct > 0 else -distinct * rows), 1)
+    if base_of(canonical) == "numeric" and abs(bytes_ - numeric_bytes(counted)) > 1:
+        canonical = "citext"  # of that length, and equal ones have an entry each as well
     return Stated(
         expression=expression,
         type=canonical,
         width=width if FORMS[base_of(canonical)].width else None,
-        ndistinct=max(round(distinct if distinct > 0 else -distinct * rows), 1),
+        ndistinct=counted,
         null_frac=round(float(found["null_frac"] or 0.0), 6),
     )
 

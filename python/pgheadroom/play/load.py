@@ -36,6 +36,8 @@ def load(connection: psycopg.Connection[Any], profile: Profile) -> None:
     create_types(connection, profile)
     for table in profile.tables:
         connection.execute(create_table(table).encode())
+        for statement in set_storage(table):
+            connection.execute(statement.encode())
         if table.pages:
             fill_with_gaps(connection, table)
         else:
@@ -111,6 +113,16 @@ def create_table(table: TableProfile) -> str:
     options += [f"{name} = {quoting.literal(value)}" for name, value in table.reloptions.items()]
     kind = "UNLOGGED TABLE" if table.unlogged else "TABLE"
     return f"CREATE {kind} {quoting.identifier(table.name)} ({columns}) WITH ({', '.join(options)})"
+
+
+def set_storage(table: TableProfile) -> tuple[str, ...]:
+    """What gives columns a STORAGE of their own, which CREATE TABLE takes from 16 on."""
+    return tuple(
+        f"ALTER TABLE {quoting.identifier(table.name)} ALTER {quoting.identifier(column.name)} "
+        f"SET STORAGE {column.storage}"
+        for column in table.columns
+        if column.storage is not None
+    )
 
 
 def _column(column: ColumnProfile) -> str:

@@ -267,11 +267,9 @@ class SampledRows:
             )
         known = canonical_type(spelled)
         canonical = known if known is not None and _is_as_stored(known, stored) else "text"
-        if index.method == "btree" and canonical == "text":
-            if not self._has_equal_images(stated, index):
-                canonical = "jsonb"  # as wide as may be, and equal ones have an entry each
-            if not _is_as_stored(canonical, stored):
-                return f"{stated.expression!r} is {spelled} of sizes that profiles do not have"
+        is_text = index.method == "btree" and canonical == "text"
+        if is_text and not self._has_equal_images(stated, index):
+            canonical = "citext"  # as wide as may be, and equal ones have an entry each
         if index.unique and base_of(canonical) not in UNIQUE_TYPES:
             return f"{stated.expression!r} is {spelled}, of which profiles have no unique values"
         if index.unique and len(index.columns) + len(index.expressions) == 1 and not index.where:

@@ -73,6 +73,36 @@ def _times(start: str, name: str) -> ValueOfNumber:
     )
 
 
+def _of_one(range_name: str, made: ValueOfNumber) -> ValueOfNumber:
+    """A multirange of one range."""
+    name = range_name.replace("range", "multirange")
+    step = _MICROSECOND if range_name.startswith("ts") else "1"
+    moved = f"{range_name}(lower({{old}}) + {step}, upper({{old}}) + {step})"
+    return ValueOfNumber(
+        value=f"{name}({made.value})",
+        changed=f"CASE WHEN {{old}} IS NOT NULL THEN {name}({moved}) END",
+    )
+
+
+def _corners(name: str) -> ValueOfNumber:
+    """From a point to the origin."""
+    return ValueOfNumber(
+        value=f"{name}(point(CAST({{n}} AS float8), 0), point(0, 0))",
+        changed=f"{name}(({{old}})[0] + point(1, 0), point(0, 0))",
+    )
+
+
+_RANGES = {
+    "int4range": _range("int4", "1", "1"),
+    "int8range": _range("int8", "1", "1"),
+    "daterange": ValueOfNumber(
+        value="daterange(date '2000-01-01' + CAST({n} AS int4), "
+        "date '2000-01-01' + CAST({n} AS int4) + 1)",
+        changed=_moved("daterange", "1"),
+    ),
+    "tsrange": _times("timestamp '2000-01-01 00:00:00'", "tsrange"),
+    "tstzrange": _times("timestamptz '2000-01-01 00:00:00+00'", "tstzrange"),
+}
 _BITS = "CAST(mod({n}, {modulus}::int8) AS bit({bits}))"
 
 COUNTED: Mapping[str, ValueOfNumber] = {
@@ -104,15 +134,16 @@ COUNTED: Mapping[str, ValueOfNumber] = {
         changed="CAST({old} + 1 AS cidr)",
     ),
     "point": ValueOfNumber(value="point(CAST({n} AS float8), 0)", changed="{old} + point(1, 0)"),
-    "int4range": _range("int4", "1", "1"),
-    "int8range": _range("int8", "1", "1"),
-    "daterange": ValueOfNumber(
-        value="daterange(date '2000-01-01' + CAST({n} AS int4), "
-        "date '2000-01-01' + CAST({n} AS int4) + 1)",
-        changed=_moved("daterange", "1"),
+    "box": _corners("box"),
+    "lseg": _corners("lseg"),
+    "circle": ValueOfNumber(
+        value="circle(point(CAST({n} AS float8), 0), 0)", changed="{old} + point(1, 0)"
     ),
-    "tsrange": _times("timestamp '2000-01-01 00:00:00'", "tsrange"),
-    "tstzrange": _times("timestamptz '2000-01-01 00:00:00+00'", "tstzrange"),
+    "path": ValueOfNumber(
+        value="CAST('((' || CAST({n} AS float8) || ',0))' AS path)", changed="{old} + point(1, 0)"
+    ),
+    **_RANGES,
+    **{name.replace("range", "multirange"): _of_one(name, made) for name, made in _RANGES.items()},
     "enum": ValueOfNumber(
         value="({labels})[CAST(1 + mod({n}, {count}) AS int4)]",
         changed="({labels})[1 + mod(array_position({labels}, {old}), {count})]",

@@ -16,6 +16,7 @@ from functools import lru_cache, partial
 
 from pgheadroom.outcome import KEYS, SHARES, Outcome, Value, mid, middle, outcome_of
 from pgheadroom.profile import Profile, RowRange
+from pgheadroom.profile.standing_in import standing_in
 from pgheadroom.types import Interval
 from pgheadroom.units import PAGE_BYTES
 
@@ -320,14 +321,16 @@ def _rows_of_a_transaction(profile: Profile, table: str) -> int:
 
 
 def made_up_of(profile: Profile) -> MadeUp:
-    """How little is known of values of expressions in the profile's indexes."""
+    """How little is known of values of expressions, and of other types, in the indexes."""
     stated = [one for table in profile.tables for index in table.indexes for one in index.stated]
-    if not stated:
+    other = {table.name: len(standing_in(table)) for table in profile.tables}
+    if not stated and not any(other.values()):
         return NOTHING
     return MadeUp(
         times=_ASSUMED_TIMES if any(one.assumed for one in stated) else 1,
         indexes={
-            table.name: sum(
+            table.name: other[table.name]
+            + sum(
                 any(not (one.true_for or one.false_for) for one in index.stated)
                 for index in table.indexes
             )

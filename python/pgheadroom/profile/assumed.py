@@ -11,7 +11,7 @@ from pgheadroom.profile.column_types import Kind
 from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR, ServerSettings
 from pgheadroom.profile.spelling import Raw
 from pgheadroom.profile.stating import said_assumed
-from pgheadroom.profile.tables import IndexProfile, TableProfile
+from pgheadroom.profile.tables import ColumnProfile, IndexProfile, TableProfile
 from pgheadroom.profile.workload import PARAMETERS, Operation, PgbenchFillfactors, Run
 from pgheadroom.types import Assumed, PgVersion, Taken
 
@@ -90,6 +90,8 @@ def _table(notes: _Notes, raw: Raw, table: TableProfile, path: str) -> None:
             notes[f"{place}.type"] = (
                 f"{column.base_type}, to the microsecond: the precision is not played"
             )
+        if column.stands_for is not None:
+            notes[f"{place}.type"] = said_standing_in(column)
         made = {"null_frac": 0.0, "values": write(column.values, nulls=False)}
         if column.width is not None:
             made["width"] = write(column.width)
@@ -99,6 +101,14 @@ def _table(notes: _Notes, raw: Raw, table: TableProfile, path: str) -> None:
     notes.add(path, raw, {"fillfactor": table.fillfactor})
     if table.rows_per_page is not None:
         notes.add(path, raw, {"rows_per_page": table.rows_per_page})
+
+
+def said_standing_in(column: ColumnProfile) -> str:
+    """That a type is played by another of its stored form."""
+    return (
+        f"{column.type} stands for {column.stands_for}: of the same length, alignment and storage "
+        "as far as profiles have such a type; which bytes differ, and the order, are its own"
+    )
 
 
 def _operation(notes: _Notes, raw: Raw, path: str) -> None:

@@ -132,6 +132,15 @@ FORMS: Mapping[str, ColumnForm] = {
     "daterange": _counted(payload_bytes=13, brin=False),
     "tsrange": _counted(payload_bytes=21, brin=False),
     "tstzrange": _counted(payload_bytes=21, brin=False),
+    "int4multirange": _counted(payload_bytes=20, brin=False),
+    "int8multirange": _counted(payload_bytes=28, brin=False),
+    "datemultirange": _counted(payload_bytes=20, brin=False),
+    "tsmultirange": _counted(payload_bytes=28, brin=False),
+    "tstzmultirange": _counted(payload_bytes=28, brin=False),
+    "box": _counted(btree=False, brin=False),
+    "lseg": _counted(btree=False, brin=False),
+    "circle": _counted(btree=False, brin=False),
+    "path": _counted(payload_bytes=28, btree=False, brin=False),
     "enum": _counted(brin=False),
     "citext": _wrapped(0),
     "hstore": _wrapped(13),
@@ -155,15 +164,21 @@ OPERATORS_OF: Mapping[str, str] = {"gin_trgm_ops": "pg_trgm"}
 """Which it needs for an operator class."""
 
 RANGES = frozenset({"int4range", "int8range", "daterange", "tsrange", "tstzrange"})
-_WITHOUT_HASH = frozenset({"bit", "varbit", "money", "json", "xml", "point", "tsvector", "ltree"})
-_SPGIST = frozenset({"text", "varchar", "inet", "cidr", "point", *RANGES})
+MULTIRANGES = frozenset(name.replace("range", "multirange") for name in RANGES)
+_GEOMETRY = frozenset({"point", "box", "lseg", "circle", "path"})
+_WITHOUT_HASH = frozenset(
+    {"bit", "varbit", "money", "json", "xml", "tsvector", "ltree", *_GEOMETRY}
+)
+_SPGIST = frozenset({"text", "varchar", "inet", "cidr", "point", "box", *RANGES})
 _GIN = frozenset({"jsonb", "tsvector", "hstore", *(name for name in FORMS if name.endswith("[]"))})
 _BY_METHOD: Mapping[str, frozenset[str]] = {
     "btree": frozenset(name for name, form in FORMS.items() if form.btree),
     "brin": frozenset(name for name, form in FORMS.items() if form.brin),
     "hash": frozenset(FORMS) - _WITHOUT_HASH,
     "gin": _GIN,
-    "gist": frozenset({"point", "tsvector", "hstore", "ltree", *RANGES}),
+    "gist": frozenset(
+        {"point", "box", "circle", "tsvector", "hstore", "ltree", *RANGES, *MULTIRANGES}
+    ),
     "spgist": _SPGIST,
 }
 """Types that have a default operator class, by access method (pg_opclass, 15 to 19)."""
@@ -206,6 +221,11 @@ def payload_bytes(type_name: str) -> int | None:
     if base == "bpchar":
         return length
     return FORMS[base].payload_bytes
+
+
+def numeric_bytes(largest: int) -> int:
+    """Of a whole `numeric` without its header: two, and two for each four of its digits."""
+    return 2 + 2 * -(-len(str(largest)) // 4)
 
 
 def width_range(type_name: str, most: int) -> tuple[int, int]:

@@ -203,6 +203,11 @@ def _completed_column(
     width = _completed_width(column, raw, f"{path}.width")
     if column.compression is not None and not is_toastable(column.type, column.labels):
         fail(f"{path}.compression", column.compression, f"none, for {column.type} has none")
+    if column.storage is not None and not is_toastable(column.type, column.labels):
+        fail(f"{path}.storage", column.storage, f"none, for {column.type} has plain")
+    if column.stands_for is not None and column.name in named:
+        expected = "none, for this column is the key, or part of it, and so what it is"
+        fail(f"{path}.stands_for", column.stands_for, expected)
     check_labels(replace(column, values=values), path)
     completed = replace(column, values=values, width=width)
     check_ordered(completed, path)

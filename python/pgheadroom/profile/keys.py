@@ -20,6 +20,9 @@ HASHED_BYTES_MIN = 16
 ORDERED_BYTES_MIN = 10
 """Decimal digits that count any table's rows."""
 _STRINGS = frozenset({"text", "varchar"})
+_TIMES = frozenset({"date", "timestamp", "timestamptz"})
+DAYS_MAX = 2_000_000_000
+"""Days from 2000 on that a date has (to 5874897, `DATE_END_JULIAN`), with room for inserts."""
 
 
 def named_columns(table: TableProfile, raw: Sequence[Raw]) -> tuple[str, ...]:
@@ -79,9 +82,15 @@ def check_key(path: str, table: TableProfile) -> None:
     if key is None:
         return
     place = f"{path}.columns[{table.columns.index(key)}]"
-    if key.kind is not Kind.INTEGER and key.base_type not in (*_STRINGS, "uuid", "numeric"):
-        expected = "an integer, numeric, uuid, text or varchar, for this column is the key"
+    others = (*_STRINGS, *_TIMES, "uuid", "numeric")
+    if key.kind is not Kind.INTEGER and key.base_type not in others:
+        expected = (
+            "an integer, numeric, date, timestamp, timestamptz, uuid, text or varchar, for this "
+            "column is the key"
+        )
         fail(f"{place}.type", key.type, expected)
+    if key.base_type == "date" and table.rows > DAYS_MAX:
+        fail(f"{path}.rows", table.rows, f"at most {DAYS_MAX:,} keys of a date")
     if key.kind is Kind.INTEGER and table.rows > INTEGER_MAX[key.base_type]:
         fail(f"{path}.rows", table.rows, f"keys that fit {key.type}")
     width = key.width

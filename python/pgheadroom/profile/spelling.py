@@ -49,15 +49,18 @@ def memory(low_bytes: int) -> Stored:
     return Stored(Text, load, setting_bytes)
 
 
+_STANDS = "for another type one of its stored form can stand (stands_for)"
+
+
 def type_name(found: str) -> str:
     """A column's type by PostgreSQL's own name: `bpchar(84)` for `character(84)`."""
     try:
         column = _core.Column(found, is_null=True)
     except InputError as error:
-        raise ValueError(str(error)) from None
+        raise ValueError(f"{error}; {_STANDS}") from None
     base = base_of(column.type_name)
     if base not in FORMS:
-        raise ValueError(f"found {brief(found)}, expected one of {', '.join(FORMS)}")
+        raise ValueError(f"found {brief(found)}, expected one of {', '.join(FORMS)}; {_STANDS}")
     length = length_of(column.type_name)
     if base in ("bit", "varbit") and (length is None or length > BITS_MAX):
         raise ValueError(f"found {brief(found)}, expected {base}(n) with at most {BITS_MAX} bits")

@@ -17,6 +17,7 @@ from pgheadroom.profile.observed import ObservedTable
 from pgheadroom.profile.spelling import Label, Name, Words, type_name
 
 Compression = Literal["pglz", "lz4"]
+ColumnStorage = Literal["external", "extended", "main"]
 ValuesKind = Literal["serial", "constant", "random", "parent"]
 
 ROWS_MAX = 2**40  # far beyond what one machine loads
@@ -75,6 +76,8 @@ class ColumnProfile:
 
     An enum has `labels`, in their order; `elements` says what values of several elements are, and
     `width` follows from it. `compression` is its own; without it the server's default compresses.
+    `storage` is its own; without it the type's. `stands_for` names a type that profiles do not
+    have, of whose stored form this one is.
     """
 
     name: Name
@@ -87,6 +90,8 @@ class ColumnProfile:
     )
     elements: Elements | None = field(default=None, metadata=in_file(unless_none=True))
     compression: Compression | None = field(default=None, metadata=in_file(unless_none=True))
+    storage: ColumnStorage | None = field(default=None, metadata=in_file(unless_none=True))
+    stands_for: Text | None = field(default=None, metadata=in_file(unless_none=True))
 
     @property
     def kind(self) -> Kind:
@@ -276,4 +281,6 @@ class TableProfile:
         columns = self.key_columns
         if len(columns) != 1:
             return False
-        return columns[0].kind in (Kind.INTEGER, Kind.NUMBER) or columns[0].values.ordered
+        key = columns[0]
+        counts = key.kind in (Kind.INTEGER, Kind.NUMBER, Kind.TIMESTAMP) or key.base_type == "date"
+        return counts or key.values.ordered

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use pgheadroom_layout::compression::Method;
 use pgheadroom_layout::index_tuple::TOAST_INDEX_TARGET;
 use pgheadroom_layout::tuple::{VARATT_SHORT_MAX, VARHDRSZ, VARHDRSZ_SHORT};
-use pgheadroom_layout::{Behaviour, OffsetNumber};
+use pgheadroom_layout::{Behaviour, OffsetNumber, Storage};
 
 use crate::btree::{self, Btree, Piece, SHAPES_MAX, ScannedPage, ShapeId, TupleSizes};
 use crate::checkpoint::ForkId;
@@ -16,7 +16,7 @@ use crate::executor::text_order::{TextOrder, needs_labels};
 use crate::expression::Expression;
 use crate::page::Tid;
 use crate::row::kind::Kind;
-use crate::row::{Assignments, Form, NULL_SLOT, Row, RowType, numeric_payload_bytes};
+use crate::row::{Assignments, Form, NULL_SLOT, Row, RowType, Texts, numeric_payload_bytes};
 use crate::text::Text;
 use crate::value::Value;
 use crate::wal::{IndexLog, Wal};
@@ -66,6 +66,8 @@ pub(super) struct Part {
     ///
     /// Source: `ConstructTupleDescriptor`, src/backend/catalog/index.c (REL_18_STABLE).
     pub compression: Option<Method>,
+    /// How the column's values may be shortened; of an expression as its type has it.
+    pub storage: Storage,
 }
 
 /// An index.
@@ -402,15 +404,21 @@ pub(super) fn parts_of(keys: Vec<IndexKey>, row_type: &RowType) -> Vec<Part> {
         column => column,
     });
     keys.map(|source| {
-        let (kind, align, width, compression) = match &source {
+        let (kind, align, width, compression, storage) = match &source {
             IndexKey::Column(column) => {
                 let layout = &row_type.columns[*column];
-                (layout.kind, layout.align, layout.width, layout.compression)
+                (
+                    layout.kind,
+                    layout.align,
+                    layout.width,
+                    layout.compression,
+                    layout.storage,
+                )
             }
             IndexKey::Expression(expression) => {
                 let kind = expression.kind();
                 let (align, width) = kind.layout();
-                (kind, align, width, None)
+                (kind, align, width, None, Storage::Extended)
             }
         };
         Part {
@@ -421,6 +429,7 @@ pub(super) fn parts_of(keys: Vec<IndexKey>, row_type: &RowType) -> Vec<Part> {
             order: needs_labels(kind).then(TextOrder::default),
             direction: KeyOrder::default(),
             compression,
+            storage,
         }
     })
     .collect()
@@ -445,6 +454,12 @@ impl Part {
             Value::Float(number) => Found::Plain((number + 0.0).to_bits().cast_signed()),
             Value::Text(text) => Found::Made(text),
         })
+    }
+
+    /// A long value as an entry has it compressed; none where it stays as it is.
+    pub fn compressed(&self, text: &Text, texts: &Texts) -> Option<Vec<u8>> {
+        let may_be = matches!(self.storage, Storage::Extended | Storage::Main);
+        may_be.then(|| texts.compress(text, self.compression))?
     }
 
     /// Bytes of a value without its header, and whether they are compressed.
@@ -478,9 +493,8 @@ impl Part {
                  string narrower"
                     .to_owned(),
             )),
-            None if text.len() + VARHDRSZ > TOAST_INDEX_TARGET => Ok(row
-                .texts
-                .compress(text, self.compression)
+            None if text.len() + VARHDRSZ > TOAST_INDEX_TARGET => Ok(self
+                .compressed(text, row.texts)
                 .map_or(text.len(), |bytes| {
                     let bytes = u32::try_from(bytes.len()).expect("a compressed string");
                     (bytes + VARHDRSZ) | COMPRESSED_PAYLOAD

@@ -4,6 +4,7 @@ use crate::executor::index_definition::IndexKey;
 use crate::executor::table::{KeyNumbers, Table};
 use crate::executor::{Action, Database, StatementError, TableId};
 use crate::row::LoadRule;
+use crate::row::kind::Kind;
 use crate::value::Value;
 
 impl Table {
@@ -115,7 +116,7 @@ impl Database {
             .indexes
             .key_numbers
             .as_ref()
-            .filter(|_| layout.kind.is_kept())
+            .filter(|_| layout.kind.is_kept() || layout.kind == Kind::Timestamp)
         else {
             return Ok(Value::Integer(number));
         };

@@ -17,6 +17,7 @@ use crate::heap::InsertTargetBlock;
 use crate::page::Tid;
 use crate::procarray::ProcArray;
 use crate::row::NULL_SLOT;
+use crate::row::kind::Kind;
 use crate::wal::{ModelRecord, Wal};
 
 /// Behind every row version with the same key.
@@ -144,12 +145,14 @@ impl Table {
         all().find(unique).or_else(|| all().next())
     }
 
-    /// The integer column by which rows are in order: the first of the index that gives it.
+    /// The integer column by which rows are in order: the first of the index that gives it. Not of
+    /// times, whose neighbours are a million apart.
     #[must_use]
     pub fn order_column(&self) -> Option<usize> {
         let column = self.indexes.btrees[self.ordering()?].first_column()?;
         let kind = self.values.row_type.columns[column].kind;
-        (!kind.is_kept() && !kind.is_float()).then_some(column)
+        let counts = !kind.is_kept() && !kind.is_float() && kind != Kind::Timestamp;
+        counts.then_some(column)
     }
 
     /// The leaf of this B-tree that a new row's entry belongs to, and its position there, behind

@@ -2,8 +2,11 @@
 //!
 //! ```text
 //! row above 2032 bytes, or with a value out of line
-//!   1. largest first: compress; out of line at once if it alone exceeds the target
+//!   1. largest first: compress (but what is external); out of line at once if it alone exceeds
+//!      the target
 //!   2. largest first: out of line
+//!   3. of columns whose storage is main, which came in neither: compress
+//!   4. the row above 8160 bytes: out of line
 //! out of line: chunk rows of 1996 bytes, each with an entry in the index (chunk_id, chunk_seq)
 //! ```
 //!
@@ -15,10 +18,11 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use pgheadroom_layout::Behaviour;
-use pgheadroom_layout::HeapFillfactor;
 use pgheadroom_layout::align::maxalign;
+use pgheadroom_layout::page::MAX_HEAP_TUPLE_SIZE;
 use pgheadroom_layout::toast::{TOAST_MAX_CHUNK_SIZE, TOAST_TUPLE_THRESHOLD};
 use pgheadroom_layout::tuple::{TOAST_POINTER_SIZE, VARATT_SHORT_MAX, VARHDRSZ, VARHDRSZ_SHORT};
+use pgheadroom_layout::{HeapFillfactor, Storage};
 
 use crate::executor::StatementError;
 use crate::executor::fetch::HeapAccess;
@@ -372,6 +376,13 @@ fn external_ids(row_type: &RowType, slots: impl Iterator<Item = i64>, texts: &Te
         .collect()
 }
 
+/// What may still be done to a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Still {
+    Compress,
+    MoveOut,
+}
+
 /// A version while it is being shortened.
 struct Work<'a> {
     hoff: u32,
@@ -395,16 +406,33 @@ impl Work<'_> {
             measured.tuple_bytes - measured.hoff
         };
         while data_bytes(table, new) > most {
-            let Some(column) = self.biggest(table, new, true) else {
+            let Some(column) = self.biggest(table, new, Still::Compress, false) else {
                 break;
             };
-            self.compress(table, new, column, to.statement);
+            if table.values.row_type.columns[column].storage == Storage::External {
+                self.incompressible[column] = true;
+            } else {
+                self.compress(table, new, column, to.statement);
+            }
             if stored_bytes(table, column, new[column]) > most {
                 self.move_out(table, new, column, to)?;
             }
         }
         while data_bytes(table, new) > most {
-            let Some(column) = self.biggest(table, new, false) else {
+            let Some(column) = self.biggest(table, new, Still::MoveOut, false) else {
+                break;
+            };
+            self.move_out(table, new, column, to)?;
+        }
+        while data_bytes(table, new) > most {
+            let Some(column) = self.biggest(table, new, Still::Compress, true) else {
+                break;
+            };
+            self.compress(table, new, column, to.statement);
+        }
+        // Source: `TOAST_TUPLE_TARGET_MAIN`, src/include/access/heaptoast.h: a row to a page.
+        while data_bytes(table, new) > MAX_HEAP_TUPLE_SIZE - self.hoff {
+            let Some(column) = self.biggest(table, new, Still::MoveOut, true) else {
                 break;
             };
             self.move_out(table, new, column, to)?;
@@ -412,15 +440,20 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// The column with the largest value in the row, that may still be compressed if asked.
+    /// The column with the largest value in the row to which that may still be done; of those
+    /// whose storage is main, or of the others.
     ///
     /// Source: `toast_tuple_find_biggest_attribute`, toast_helper.c.
-    fn biggest(&self, table: &Table, new: &[i64], to_compress: bool) -> Option<usize> {
+    fn biggest(&self, table: &Table, new: &[i64], still: Still, of_main: bool) -> Option<usize> {
+        let to_compress = still == Still::Compress;
         let mut best = None;
         let mut best_bytes = TOAST_POINTER_SIZE.next_multiple_of(8);
         for (column, &slot) in new.iter().enumerate() {
             let layout = &table.values.row_type.columns[column];
             if slot == NULL_SLOT || !layout.kind.is_kept() || layout.width.is_some() {
+                continue;
+            }
+            if (layout.storage == Storage::Main) != of_main {
                 continue;
             }
             let is_candidate = match table.values.texts.form(slot) {

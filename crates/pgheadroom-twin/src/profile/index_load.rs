@@ -155,6 +155,62 @@ pub(crate) fn stated_expressions(table: &TableSpec) -> Vec<String> {
     stated.cloned().collect()
 }
 
+/// Indexes that read columns which stand for others: their values, order and equality are those of
+/// another type. Included columns are not compared, and methods without a price have no figures.
+pub(crate) fn standing_in(table: &TableSpec) -> Vec<&IndexSpec> {
+    let others: Vec<&str> = table
+        .columns
+        .iter()
+        .filter(|column| column.stands_for.is_some())
+        .map(|column| &*column.name)
+        .collect();
+    let Ok(columns) = table.columns_of_expressions() else {
+        return Vec::new();
+    };
+    let is_priced = |index: &&IndexSpec| match index.method {
+        Method::Btree | Method::Hash | Method::Brin => true,
+        Method::Gin => has_known_keys(index, table),
+        Method::Gist | Method::Spgist => false,
+    };
+    let indexes = table.indexes.iter().filter(is_priced);
+    let reads_another = |index: &&IndexSpec| {
+        let names = names_read(index, &columns);
+        names.iter().any(|name| others.contains(&&**name))
+    };
+    indexes
+        .filter(|_| !others.is_empty())
+        .filter(reads_another)
+        .collect()
+}
+
+/// Whether a GIN is played as one, as far as its columns say.
+fn has_known_keys(index: &IndexSpec, table: &TableSpec) -> bool {
+    let opclasses = index.opclass.iter().map(String::as_str);
+    let mut named = index
+        .columns
+        .iter()
+        .zip(opclasses.chain(std::iter::repeat("")));
+    named.all(|(name, opclass)| {
+        let column = table.column(name).map(|column| &table.columns[column]);
+        column.is_some_and(|column| knows_gin_keys(&column.type_name, opclass))
+    })
+}
+
+/// The columns that an index compares, or reads to make what it compares, or in its predicate.
+fn names_read(index: &IndexSpec, columns: &[ColumnDefinition]) -> Vec<String> {
+    let mut names = index.columns.clone();
+    for text in index.expressions.iter().chain(&index.predicate) {
+        if let Ok(expression) = read(text, index, columns) {
+            let numbers = expression.columns().iter();
+            names.extend(numbers.map(|&number| columns[number].name.clone()));
+        } else {
+            let stated = index.stated.iter().filter(|one| one.expression == *text);
+            names.extend(stated.flat_map(|one| one.columns.iter().cloned()));
+        }
+    }
+    names
+}
+
 /// An expression of an index, or its predicate, which has to be a condition.
 fn read(
     text: &str,

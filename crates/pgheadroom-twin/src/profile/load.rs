@@ -165,6 +165,7 @@ fn load_table(
         let mut made = definition.map_err(bad_type)?;
         made.elements = rule.elements;
         made.compression = column.compression.map(ColumnCompression::method);
+        made.storage = column.storage.map_or(made.storage, Into::into);
         columns.push(made);
         rules.push(rule);
     }
@@ -285,7 +286,8 @@ fn load_lived(
 fn numbered_key(spec: &TableSpec, types: &[ColumnType]) -> Option<(usize, usize)> {
     let (index, place) = (spec.key_index()?, spec.key_place()?);
     let kind = Kind::of(&types[spec.key_column()?])?;
-    (place > 0 || kind.is_kept()).then_some((index, place + 1))
+    let is_another = kind.is_kept() || kind == Kind::Timestamp;
+    (place > 0 || is_another).then_some((index, place + 1))
 }
 
 /// Memory for an index over so many rows, which is built without a look at the monitor.

@@ -35,7 +35,7 @@ pub use index_spec::{IndexSpec, Method, StatedSpec};
 pub use load::{LoadedTable, PgbenchTables};
 pub use monitor::Monitor;
 pub use pages::PageKinds;
-pub use server_spec::{ColumnCompression, Compression, ServerSpec, WalLevel};
+pub use server_spec::{ColumnCompression, ColumnStorage, Compression, ServerSpec, WalLevel};
 pub use spec::{
     Among, BuiltinName, ChangeSpec, ColumnSpec, CommandName, Distribution, Find, ForeignKeySpec,
     GrowsSpec, Isolation, KindName, MaintenanceSpec, OperationSpec, PageKindSpec, ParentPick,

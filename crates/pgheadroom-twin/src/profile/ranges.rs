@@ -294,13 +294,13 @@ fn check_key(path: &str, operation: &OperationSpec, table: &TableSpec) -> Result
     };
     let parsed = ColumnType::parse(&column.type_name).ok();
     let is_number = match parsed.as_ref().and_then(Kind::of) {
-        Some(Kind::Integer { .. } | Kind::Numeric { .. }) => true,
+        Some(Kind::Integer { .. } | Kind::Numeric { .. } | Kind::Date | Kind::Timestamp) => true,
         Some(Kind::Text { .. } | Kind::Wrapped(Wrap::Uuid)) => false,
         _ => {
             return Err(ProfileError::unsupported(
                 format!("{path}: the key of {}", table.name),
                 format!("{} {}", column.name, column.type_name),
-                "a column of integers, whole numerics, uuids or strings",
+                "a column of integers, whole numerics, dates, timestamps, uuids or strings",
             ));
         }
     };

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use pgheadroom_layout::Behaviour;
 use pgheadroom_layout::compression::Method;
+use pgheadroom_layout::{Behaviour, Storage};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny};
 
@@ -187,6 +187,27 @@ impl ColumnCompression {
         match self {
             Self::Pglz => Method::Pglz,
             Self::Lz4 => Method::Lz4,
+        }
+    }
+}
+
+/// A column's own STORAGE. PLAIN is left out: whether a value has a short header depends there on
+/// where it comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)] // PostgreSQL's words
+pub enum ColumnStorage {
+    External,
+    Extended,
+    Main,
+}
+
+impl From<ColumnStorage> for Storage {
+    fn from(storage: ColumnStorage) -> Self {
+        match storage {
+            ColumnStorage::External => Self::External,
+            ColumnStorage::Extended => Self::Extended,
+            ColumnStorage::Main => Self::Main,
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::executor::ColumnDefinition;
 use crate::profile::ProfileError;
 use crate::profile::elements_spec::ElementsSpec;
 use crate::profile::index_spec::IndexSpec;
-use crate::profile::server_spec::{ColumnCompression, Ignored, ServerSpec};
+use crate::profile::server_spec::{ColumnCompression, ColumnStorage, Ignored, ServerSpec};
 
 /// A whole profile, its defaults filled in.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -211,6 +211,12 @@ pub struct ColumnSpec {
     /// By which values are compressed, if it says so.
     #[serde(default)]
     pub compression: Option<ColumnCompression>,
+    /// How values may be shortened, if not as their type says.
+    #[serde(default)]
+    pub storage: Option<ColumnStorage>,
+    /// The type of which this one has the stored form; none where it is itself.
+    #[serde(default)]
+    pub stands_for: Option<String>,
 }
 
 impl ColumnSpec {

@@ -12,11 +12,15 @@
 //! macaddr8   N modulo 2^62                        8 bytes, the highest first    N + 1
 //! inet, cidr 10.0.0.0 + N modulo 2^24             family, bits 32, 4 bytes      the next address
 //! point      (N, 0)                               two float8                    N + 1
+//! box, lseg  from (N, 0) to (0, 0)                four float8                   N + 1
+//! circle     around (N, 0), no radius             three float8                  N + 1
+//! path       closed, of one point (N, 0)          count, closed, 0, two float8  N + 1
 //! bit, varbit N modulo 2^bits                     their number, then the bits   N + 1
 //! int4range  [N, N + 1), likewise int8range       type, both ends, flags        N + 1
 //! enum       the label number N modulo all       its OID in pg_enum (int4)     the next label
 //! daterange  2000-01-01 and N days, a day long    the same                      a day later
 //! tsrange    2000-01-01 and N s, a second long    the same; and tstzrange       a us later
+//! multiranges of one such range                   type, count, flags, both ends likewise
 //! ```
 //!
 //! The order of the numbers is the order of the types' B-tree operators. The same in SQL is in
@@ -36,8 +40,14 @@ pub(crate) enum Counted {
     Inet,
     Cidr,
     Point,
+    /// `box` and `lseg`.
+    Corners,
+    Circle,
+    Path,
     /// A range, from its beginning on.
     Range(Range),
+    /// A multirange of one range.
+    Multirange(Range),
     /// `bit(n)`, and `varbit(n)` with all its bits.
     Bits {
         bits: u8,
@@ -77,6 +87,19 @@ impl Range {
         }
     }
 
+    /// The number of its multirange in `pg_type`.
+    ///
+    /// Source: src/include/catalog/pg_type.dat.
+    const fn multirange_oid(self) -> u32 {
+        match self {
+            Self::Int4 => 4451,
+            Self::Timestamp => 4533,
+            Self::TimestampTz => 4534,
+            Self::Date => 4535,
+            Self::Int8 => 4536,
+        }
+    }
+
     /// Bytes of an end, and how far the upper one lies behind the lower.
     #[allow(clippy::cast_possible_truncation)] // 4 or 8
     pub(crate) const fn ends(self) -> (u8, i64) {
@@ -87,6 +110,12 @@ impl Range {
 
 /// The lower end is part of it. Source: `RANGE_LB_INC`, src/include/utils/rangetypes.h.
 const RANGE_LB_INC: u8 = 2;
+/// A multirange's type, the number of its ranges and the flags of one.
+///
+/// Source: `MultirangeType`, src/include/utils/multirangetypes.h.
+const MULTIRANGE_HEAD: u32 = 4 + 4 + 1;
+/// Points, whether it is closed, and padding. Source: `PATH`, src/include/utils/geo_decls.h.
+const PATH_HEAD: u32 = 4 + 4 + 4;
 const DAY_MICROSECONDS: i64 = 86_400_000_000;
 const CENTS: i64 = 100;
 const MAC_MODULUS: i64 = 1 << 48;
@@ -113,6 +142,14 @@ impl Counted {
             "inet" => Self::Inet,
             "cidr" => Self::Cidr,
             "point" => Self::Point,
+            "box" | "lseg" => Self::Corners,
+            "circle" => Self::Circle,
+            "path" => Self::Path,
+            "int4multirange" => Self::Multirange(Range::Int4),
+            "int8multirange" => Self::Multirange(Range::Int8),
+            "datemultirange" => Self::Multirange(Range::Date),
+            "tsmultirange" => Self::Multirange(Range::Timestamp),
+            "tstzmultirange" => Self::Multirange(Range::TimestampTz),
             "int4range" => Self::Range(Range::Int4),
             "int8range" => Self::Range(Range::Int8),
             "daterange" => Self::Range(Range::Date),
@@ -147,7 +184,8 @@ impl Counted {
             Self::MacAddr => Some(number.rem_euclid(MAC_MODULUS)),
             Self::MacAddr8 => Some(number.rem_euclid(MOST_MODULUS)),
             Self::Inet | Self::Cidr => Some(ADDRESS_FIRST + number.rem_euclid(ADDRESSES)),
-            Self::Point => Some(number),
+            Self::Point | Self::Corners | Self::Circle | Self::Path => Some(number),
+            Self::Multirange(range) => Self::Range(range).of_number(number),
             Self::Range(Range::Timestamp | Range::TimestampTz) => Some(microseconds(number)),
             Self::Range(Range::Int8) => number.checked_add(1).map(|_| number),
             Self::Range(Range::Int4 | Range::Date) => {
@@ -170,7 +208,9 @@ impl Counted {
             Self::Money => slot.checked_add(CENTS),
             Self::MacAddr => Some((slot + 1) % MAC_MODULUS),
             Self::MacAddr8 => Some((slot + 1) % MOST_MODULUS),
-            Self::Inet | Self::Cidr | Self::Interval | Self::Point => slot.checked_add(1),
+            Self::Inet | Self::Cidr | Self::Interval => slot.checked_add(1),
+            Self::Point | Self::Corners | Self::Circle | Self::Path => slot.checked_add(1),
+            Self::Multirange(range) => Self::Range(range).next(slot),
             Self::Range(Range::Timestamp | Range::TimestampTz) => slot.checked_add(1),
             Self::Range(_) => self.of_number(slot.checked_add(1)?),
             Self::Bits { bits } => Some((slot + 1) % (1 << bits)),
@@ -184,12 +224,17 @@ impl Counted {
             Self::Time | Self::Money => (8, Some(8)),
             Self::TimeTz => (8, Some(12)),
             Self::Interval | Self::Point => (8, Some(16)),
+            Self::Corners => (8, Some(32)),
+            Self::Circle => (8, Some(24)),
+            Self::Path => (8, None),
+            Self::Multirange(range) if range.form().1 == 8 => (8, None),
             Self::Oid | Self::Enum { .. } => (4, Some(4)),
             Self::Letter => (1, Some(1)),
             Self::MacAddr => (4, Some(6)),
             Self::MacAddr8 => (4, Some(8)),
             Self::Range(range) if range.form().1 == 8 => (8, None),
-            Self::Inet | Self::Cidr | Self::Bits { .. } | Self::Range(_) => (4, None),
+            Self::Inet | Self::Cidr | Self::Bits { .. } => (4, None),
+            Self::Range(_) | Self::Multirange(_) => (4, None),
         }
     }
 
@@ -200,6 +245,13 @@ impl Counted {
             Self::Bits { bits } => Some(4 + (bits as u32).div_ceil(8)),
             #[allow(clippy::cast_possible_truncation)] // 4 or 8
             Self::Range(range) => Some(5 + 2 * range.form().1 as u32),
+            #[allow(clippy::cast_possible_truncation)] // 4 or 8
+            Self::Multirange(range) => {
+                let end = range.form().1 as u32;
+                // The ends are aligned, from the beginning of the length header on.
+                Some((4 + MULTIRANGE_HEAD).next_multiple_of(end) - 4 + 2 * end)
+            }
+            Self::Path => Some(PATH_HEAD + 16),
             _ => None,
         }
     }
@@ -209,7 +261,7 @@ impl Counted {
     pub fn image(self, slot: i64) -> [u8; 8] {
         match self {
             #[allow(clippy::cast_precision_loss)] // as SQL's cast
-            Self::Point => (slot as f64).to_le_bytes(),
+            Self::Point | Self::Corners | Self::Circle => (slot as f64).to_le_bytes(),
             Self::MacAddr => {
                 let mut bytes = (slot << 16).to_be_bytes();
                 bytes[6..].fill(0);
@@ -236,6 +288,27 @@ impl Counted {
                 }
                 out.push(RANGE_LB_INC);
             }
+            // Source: `write_multirange_data`, src/backend/utils/adt/multirangetypes.c.
+            Self::Multirange(range) => {
+                let (_, bytes, length) = range.form();
+                out.extend_from_slice(&range.multirange_oid().to_le_bytes());
+                out.extend_from_slice(&1_u32.to_le_bytes());
+                out.push(RANGE_LB_INC);
+                let zeros = (4 + MULTIRANGE_HEAD as usize).next_multiple_of(bytes);
+                out.resize(out.len() + zeros - 4 - MULTIRANGE_HEAD as usize, 0);
+                for end in [slot, slot + length] {
+                    out.extend_from_slice(&end.to_le_bytes()[..bytes]);
+                }
+            }
+            // Source: `PATH`, src/include/utils/geo_decls.h.
+            Self::Path => {
+                for word in [1_u32, 1, 0] {
+                    out.extend_from_slice(&word.to_le_bytes());
+                }
+                #[allow(clippy::cast_precision_loss)] // as SQL's cast
+                out.extend_from_slice(&(slot as f64).to_le_bytes());
+                out.extend_from_slice(&[0; 8]);
+            }
             Self::Bits { bits } => {
                 out.extend_from_slice(&u32::from(bits).to_le_bytes());
                 let bytes = usize::from(bits).div_ceil(8);
@@ -255,7 +328,7 @@ impl Counted {
     ///
     /// Source: `btequalimage` among the support functions in src/include/catalog/pg_amproc.dat.
     pub const fn has_equal_image(self) -> bool {
-        !matches!(self, Self::Interval | Self::Range(_))
+        !matches!(self, Self::Interval | Self::Range(_) | Self::Multirange(_))
     }
 }
 
@@ -292,6 +365,18 @@ mod tests {
         );
         let range = bytes(Counted::Range(Range::Int4), 258, 0);
         assert_eq!(range, [64, 15, 0, 0, 2, 1, 0, 0, 3, 1, 0, 0, 2]);
+        let multirange = bytes(Counted::Multirange(Range::Int4), 258, 0);
+        let expected = [99, 17, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 2, 1, 0, 0, 3, 1, 0, 0];
+        assert_eq!(multirange, expected);
+        for of in [
+            Counted::Path,
+            Counted::Multirange(Range::Int8),
+            Counted::Multirange(Range::Date),
+        ] {
+            let length = u32::try_from(bytes(of, 7, 0).len()).unwrap();
+            assert_eq!(Some(length), of.varlena_bytes());
+        }
+        assert_eq!(bytes(Counted::Corners, 1, 32).len(), 32);
         let interval = bytes(Counted::Interval, 1, 16);
         assert_eq!(interval.len(), 16);
         assert_eq!(interval[..4], 1_000_000_u32.to_le_bytes());

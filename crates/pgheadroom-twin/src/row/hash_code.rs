@@ -3,7 +3,7 @@
 //! Source: src/backend/access/hash/hashfunc.c, and the types' own files in src/backend/utils/adt
 //! (REL_15_STABLE, REL_18_STABLE).
 
-use crate::row::counted::Counted;
+use crate::row::counted::{Counted, Range};
 use crate::row::hash::{hash_bytes, hash_int8, hash_uint32};
 use crate::row::kind::Kind;
 use crate::text::trimmed;
@@ -35,10 +35,10 @@ pub(crate) fn hash_of_number(kind: Kind, slot: i64) -> u32 {
         }
         Kind::Numeric { .. } => hash_of_numeric(slot),
         Kind::Counted(Counted::TimeTz) => hash_int8(slot) ^ hash_uint32(0),
-        Kind::Counted(Counted::Range(range)) => {
-            let (width, length) = range.ends();
-            let code = hash_uint32(RANGE_LB_INC) ^ hash_of_integer(slot, width);
-            code.rotate_left(1) ^ hash_of_integer(slot + length, width)
+        Kind::Counted(Counted::Range(range)) => hash_of_range(range, slot),
+        // Source: `hash_multirange`, src/backend/utils/adt/multirangetypes.c.
+        Kind::Counted(Counted::Multirange(range)) => {
+            of_elements(std::iter::once(hash_of_range(range, slot)))
         }
         Kind::Counted(counted) => {
             let width = counted.layout().1.or(counted.varlena_bytes());
@@ -50,6 +50,13 @@ pub(crate) fn hash_of_number(kind: Kind, slot: i64) -> u32 {
         _ if slot == 0 => 0,
         _ => hash_bytes(&slot.to_le_bytes()),
     }
+}
+
+/// Source: `hash_range`, src/backend/utils/adt/rangetypes.c.
+fn hash_of_range(range: Range, slot: i64) -> u32 {
+    let (width, length) = range.ends();
+    let code = hash_uint32(RANGE_LB_INC) ^ hash_of_integer(slot, width);
+    code.rotate_left(1) ^ hash_of_integer(slot + length, width)
 }
 
 /// Source: `hashint2`, `hashint4` and `hashint8`.

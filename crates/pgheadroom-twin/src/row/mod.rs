@@ -30,7 +30,7 @@ pub(crate) use numeric::payload_bytes as numeric_payload_bytes;
 
 use pgheadroom_layout::compression::Method;
 use pgheadroom_layout::tuple::MAX_HEAP_ATTRIBUTE_NUMBER;
-use pgheadroom_layout::{ColumnType, LayoutError};
+use pgheadroom_layout::{ColumnType, LayoutError, Storage};
 
 use crate::value::{Value, ValueError};
 use kind::{Kind, fixed_width};
@@ -53,6 +53,8 @@ pub struct ColumnDefinition {
     pub elements: Option<Elements>,
     /// By which its values are compressed, where it says so.
     pub compression: Option<Method>,
+    /// How values may be shortened: the type's way, or the column's own.
+    pub storage: Storage,
 }
 
 impl ColumnDefinition {
@@ -61,9 +63,11 @@ impl ColumnDefinition {
     /// # Errors
     /// [`LayoutError::UnknownType`] or [`LayoutError::BadTypeModifier`].
     pub fn new(name: &str, type_name: &str) -> Result<Self, LayoutError> {
+        let column_type = ColumnType::parse(type_name)?;
         Ok(Self {
             name: name.to_owned(),
-            column_type: ColumnType::parse(type_name)?,
+            storage: column_type.typstorage(),
+            column_type,
             labels: Vec::new(),
             elements: None,
             compression: None,
@@ -124,6 +128,8 @@ pub(crate) struct ColumnLayout {
     pub integers: Option<(i64, i64)>,
     /// By which its values are compressed, where it says so.
     pub compression: Option<Method>,
+    /// How its values may be shortened.
+    pub storage: Storage,
 }
 
 /// The columns of a table's rows.
@@ -173,6 +179,7 @@ impl RowType {
                 offset: offset.filter(|_| width.is_some() && !kind.is_kept()),
                 integers: kind.integers(),
                 compression: column.compression,
+                storage: column.storage,
             });
         }
         Ok(Self { columns: layouts })

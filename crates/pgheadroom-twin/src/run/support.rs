@@ -5,13 +5,14 @@ use pgheadroom_layout::page::BLCKSZ;
 
 use crate::executor::{FreezeAges, PAGES_PER_RANGE};
 use crate::profile::estimate::{heap_bytes, largest_heap_bytes};
-use crate::profile::index_load::stated_expressions;
+use crate::profile::index_load::{standing_in, stated_expressions};
 use crate::profile::setting_values::{self, Wrong};
 use crate::profile::settings::{Becomes, SETTINGS, STORAGE_PARAMETERS, bytes_of, parameters};
 use crate::profile::{
     KindName, Method, ProfileError, ProfileSpec, ServerSpec, TableSpec, ValuesKind,
 };
 use crate::run::Conditions;
+use crate::run::long_rows::not_shortened;
 use crate::run::machine::assumed;
 
 /// Least `shared_buffers` that are played.
@@ -131,6 +132,20 @@ pub fn check(
                 "values of {text:?} in indexes of {} are made of what is stated or assumed of \
                  them: which updates they end HOT for is played, their entries are like theirs",
                 table.name
+            ));
+        }
+        for column in not_shortened(spec, table) {
+            approximations.push(format!(
+                "values of {} are not shortened in rows of {} above 2,032 bytes, which a server \
+                 may do",
+                column.name, table.name
+            ));
+        }
+        for index in standing_in(table) {
+            approximations.push(format!(
+                "entries of {} of {} are as long as the types are that others stand for, their \
+                 order and which of them are equal is not known",
+                index.name, table.name
             ));
         }
     }

@@ -150,7 +150,7 @@ impl Part {
         let length = u32::try_from(payload.len()).unwrap_or(0);
         let is_long = length + 4 > TOAST_INDEX_TARGET;
         let text = is_long.then(|| Text::from_bytes(&payload));
-        let shrunk = text.and_then(|text| Some((texts.compress(&text, self.compression)?, text)));
+        let shrunk = text.and_then(|text| Some((self.compressed(&text, texts)?, text)));
         if let Some((shrunk, text)) = shrunk {
             align(out);
             let stored = u32::try_from(shrunk.len()).unwrap_or(0) + 8;
