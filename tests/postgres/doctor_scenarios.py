@@ -17,6 +17,7 @@ from doctor_sides import (
     equal,
     foreign_key_right,
     invalid_right,
+    large_right,
     never_right,
     no_room_right,
     overlapping_right,
@@ -273,6 +274,26 @@ SCENARIOS = (
         check=dead_right,
     ),
     Scenario(
+        rule="large-table-trigger",
+        about="t",
+        severity="info",
+        # As ANALYZE would find a table of 100 GiB.
+        common="CREATE TABLE t (v int);\nINSERT INTO t VALUES (1), (2);\n"
+        "UPDATE pg_class SET relpages = 13107200, reltuples = 400000000 WHERE relname = 't';\n"
+        "DELETE FROM t WHERE v = 1;\n",
+        silent="ALTER TABLE t SET (autovacuum_vacuum_scale_factor = 0.05);\n",
+        check=large_right,
+    ),
+    Scenario(
+        rule="large-table-trigger",
+        name="never-changed",
+        about="t",
+        severity="info",
+        common="CREATE TABLE t (v int);\nINSERT INTO t VALUES (1), (2);\n"
+        "UPDATE pg_class SET relpages = 13107200, reltuples = 400000000 WHERE relname = 't';\n",
+        fires="DELETE FROM t WHERE v = 1;\n",
+    ),
+    Scenario(
         rule="slot-keeps-wal",
         about="slot kept",
         severity="warning",
@@ -461,6 +482,7 @@ APART = frozenset(
         "horizon-holder",
         "multixact-ids",
         "transaction-ids",
+        "vacuum-passes",
         "wraparound-vacuum",
     }
 )

@@ -12,7 +12,7 @@ from typing import Any
 from observed import reload
 from psycopg.pq import TransactionStatus
 
-from pgheadroom.doctor import Examination, rule_named
+from pgheadroom.doctor import Examination, all_rules, rule_named
 from pgheadroom.doctor.values import Diagnosis, Finding
 from pgheadroom.servers import Cluster
 from pgheadroom.sources.session import read_only_session
@@ -138,6 +138,12 @@ def examined(
         return examination.end()
 
 
+def examined_by_all(cluster: Cluster, dbname: str, ahead_s: float) -> Diagnosis:
+    """By every rule, by a clock that is ahead."""
+    with read_only_session(conninfo(cluster, dbname), {}) as connection:
+        return Examination(connection, all_rules(), ahead_s=ahead_s).end()
+
+
 def window_s(diagnosis: Diagnosis) -> float:
     """Over which time statistics were counted, as the diagnosis says it."""
     from datetime import datetime
@@ -259,6 +265,14 @@ def dead_right(finding: Finding, _diagnosis: Diagnosis) -> None:
     near(finding.numbers["trigger_rows"], 50 + 0.2 * 40_000)
     assert finding.price.amount is not None
     assert finding.price.amount >= 10 * 2**20
+
+
+def large_right(finding: Finding, _diagnosis: Diagnosis) -> None:
+    near(finding.numbers["trigger_rows"], 80_000_050)
+    near(finding.price.amount, 20 * 2**30)
+    assert finding.remedy.sql == (
+        'ALTER TABLE "public"."t" SET (autovacuum_vacuum_scale_factor = 0.01)',
+    )
 
 
 def slot_right(finding: Finding, _diagnosis: Diagnosis) -> None:

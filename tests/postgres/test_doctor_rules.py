@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,7 @@ from doctor_sides import (
     archiver_right,
     database,
     examined,
+    examined_by_all,
     near,
     run,
 )
@@ -87,6 +91,21 @@ def only(findings: tuple[Finding, ...], rule: str, about: str) -> Finding | None
     return of_rule[0] if of_rule else None
 
 
+def agreeing(findings: tuple[Finding, ...]) -> None:
+    """No remedy takes back another's, and no setting is to have two values."""
+    said = {statement for found in findings for statement in found.remedy.sql}
+    taken_back = {found.remedy.undo for found in findings}
+    assert not said & taken_back
+    dropped = {found.object for found in findings if "DROP INDEX" in "".join(found.remedy.sql)}
+    kept = {found.numbers.get("kept") for found in findings if found.rule == "duplicate-index"}
+    assert not dropped & kept - {each.object for each in findings if each.rule == "unused-index"}
+    values: dict[str, set[str]] = {}
+    for statement in said:
+        if match := re.fullmatch(r"ALTER SYSTEM (SET|RESET) (\w+)(.*)", statement):
+            values.setdefault(match[2], set()).add(match[1] + match[3])
+    assert all(len(each) == 1 for each in values.values()), values
+
+
 def test_every_rule_has_its_two_sides() -> None:
     """A rule that nobody has seen fire, or be silent, is a guess."""
     assert {scenario.rule for scenario in SCENARIOS} | APART == {rule.id for rule in all_rules()}
@@ -124,6 +143,7 @@ def test_a_rule_fires_and_its_counterpart_is_silent(shared: Cluster, scenario: S
                     assert found is not None, diagnosis.blind
                     assert found.severity == scenario.severity, found
                     scenario.check(found, diagnosis)
+                    agreeing(examined_by_all(shared, dbname, ahead_s).findings)
             finally:
                 run(shared, dbname, scenario.leave)
                 if side == "fires" or "slot" in scenario.undo:
@@ -209,6 +229,56 @@ def burn(cluster: Cluster, dbname: str, xids: int) -> None:
         f"DO $$ BEGIN FOR i IN 1..{xids} LOOP PERFORM pg_current_xact_id(); COMMIT; "
         "END LOOP; END $$",
     )
+
+
+def test_vacuum_passes(shared: Cluster) -> None:
+    """A VACUUM whose memory holds half of the dead rows, looked at while it goes on slowly."""
+    with database(shared, "fires") as dbname:
+        run(
+            shared,
+            dbname,
+            "CREATE TABLE t (id int PRIMARY KEY, v text);\n"
+            "INSERT INTO t SELECT i, 'x' FROM generate_series(1, 400000) i;\n"
+            "VACUUM ANALYZE t;\nDELETE FROM t WHERE id % 2 = 0;\n",
+        )
+        (pages,) = rows_of(shared, dbname, "SELECT relpages FROM pg_class WHERE relname = 't_pkey'")
+        small = "64kB" if shared.version.major >= 17 else "1MB"
+        for memory, fires in ((small, True), ("64MB", False)):
+            with shared.connect(dbname) as slow:
+                slow.execute(f"SET maintenance_work_mem = '{memory}'".encode())
+                slow.execute("SET vacuum_cost_delay = '5ms'")
+                worker = threading.Thread(target=_ended, args=(slow, "VACUUM t"))
+                worker.start()
+                try:
+                    until(partial(_went_on, shared, passes=fires), "VACUUM has gone so far")
+                    diagnosis = examined(shared, dbname, "vacuum-passes")
+                finally:
+                    slow.cancel_safe()
+                    worker.join()
+            found = only(diagnosis.findings, "vacuum-passes", "t")
+            assert (found is not None) == fires
+            if found is not None:
+                assert found.severity == "info"
+                passes = found.numbers["passes"]
+                assert isinstance(passes, int)
+                assert found.price.amount == passes * pages * 8192
+
+
+def rows_of(cluster: Cluster, dbname: str, query: str) -> Any:
+    with cluster.connect(dbname) as connection:
+        return connection.execute(query.encode()).fetchall()[0]
+
+
+def _ended(connection: Any, statement: str) -> None:
+    with contextlib.suppress(Exception):
+        connection.execute(statement)
+
+
+def _went_on(cluster: Cluster, *, passes: bool) -> bool:
+    """Once through the indexes and at the table again; or in the table's second half."""
+    far = "index_vacuum_count >= 1" if passes else "heap_blks_scanned > heap_blks_total / 2"
+    query = f"SELECT count(*) FROM pg_stat_progress_vacuum WHERE {far} AND phase = 'scanning heap'"
+    return bool(asked(cluster, query))
 
 
 def test_archiver(shared: Cluster) -> None:

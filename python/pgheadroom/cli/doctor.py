@@ -189,6 +189,9 @@ def _put(found: Diagnosis, form: Format, to: Path | None, *, everything: bool) -
 
 
 def _print(found: Diagnosis, console: Console, *, everything: bool) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
     from pgheadroom.report import doctor as doctor_report
 
     console.print(doctor_report.summary(found), style="bold", markup=False)
@@ -200,7 +203,7 @@ def _print(found: Diagnosis, console: Console, *, everything: bool) -> None:
         head = printable(f"{one.severity}: {one.rule}: {one.object}")
         console.print(head, style=_STYLES[one.severity], markup=False)
         for line in doctor_report.finding_lines(one):
-            console.print(f"  {line}", markup=False)
+            console.print(Padding(Text(line), (0, 0, 0, 2)))
     more = len(found.findings) - len(shown)
     if more:
         console.print()

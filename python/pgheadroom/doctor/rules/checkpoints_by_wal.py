@@ -57,21 +57,21 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
         requested, done = int(row["requested"]), int(row["done"])
         # Others are requested too: by hand, for a base backup, a new database. No more can have
         # been by WAL than there was WAL for.
-        by_wal = requested
+        by_wal = min(requested, done)  # one that is asked for meanwhile is not done yet
         is_bounded = facts.interval_s is not None or (
             abs(row["since_epoch_s"] - row["wal_since_epoch_s"]) <= _RESETS_APART_S
         )
         if is_bounded:
-            by_wal = min(requested, int(row["wal_bytes"] / distance))
+            by_wal = min(by_wal, int(row["wal_bytes"] / distance))
         if by_wal < _COUNT_MIN or done <= 0 or by_wal / done <= _SHARE_MAX:
             continue
-        share = min(by_wal / done, 1.0)
+        share = by_wal / done
         length_s = facts.length_s(row) or 1.0
         timeout_s = facts.number("checkpoint_timeout")
         needed = row["wal_bytes"] / length_s * timeout_s * (1.0 + target) + 2 * segment_bytes
         wanted_mib = _round_up(max(needed, 2 * max_bytes) / _MIB)
-        images = row["wal_fpi"] * PAGE_BYTES
-        images_share = percent(min(images / row["wal_bytes"], 1.0)) if row["wal_bytes"] else "0 %"
+        images = min(row["wal_fpi"] * PAGE_BYTES, row["wal_bytes"])
+        images_share = percent(images / max(row["wal_bytes"], 1.0))
         yield RULE.finding(
             "warning" if share >= _WARN_SHARE else "info",
             "max_wal_size",
@@ -100,7 +100,7 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
             distance_bytes=distance,
             wal_bytes=round(row["wal_bytes"]),
             wal_bytes_a_day=round(row["wal_bytes"] * DAY_S / length_s),
-            image_bytes_max=images,
+            image_bytes_max=round(images),
             max_wal_size_wanted_bytes=wanted_mib * _MIB,
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pgheadroom.doctor.rule import Facts, QueryRow, Rule, bytes_a_day
+from pgheadroom.doctor.rule import DAY_S, Facts, QueryRow, Rule, bytes_a_day
 from pgheadroom.doctor.values import Finding, Remedy
 from pgheadroom.quoting import called
 from pgheadroom.units import percent, show_bytes
@@ -36,11 +36,13 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
         if left < _SHARE_MIN * updates:
             continue
         wal = (facts.a_day(row, float(left)) or 0.0) * row["indexes"] * _ENTRY_WAL_BYTES
+        length_s = facts.length_s(row) or 0.0
+        is_lasting = facts.interval_s is None and length_s >= DAY_S
         yield RULE.finding(
-            "warning" if wal >= _WARN_BYTES_A_DAY else "info",
+            "warning" if is_lasting and wal >= _WARN_BYTES_A_DAY else "info",
             called(row["schema"], row["name"]),
             f"{percent(left / updates)} of {updates:,} updates {facts.over(row)} found no room on "
-            f"their page (fillfactor {row['fillfactor']}) and were not HOT for it: an entry in "
+            f"their page (fillfactor {row['fillfactor']}), so none of these was HOT: an entry in "
             f"each of {row['indexes']} indexes, at least {show_bytes(wal)} of WAL a day.",
             remedy=Remedy(
                 text="`pgheadroom advise` says which fillfactor would be enough, what it costs in "
@@ -69,7 +71,8 @@ RULE = Rule(
     on_standby=False,
     threshold="A fifth of the updates, and 10,000 updates a day. A table that was just loaded full "
     "has more at first, until its pages have room of their own.",
-    severity="warning from 1 GiB of WAL a day on, else info.",
+    severity="warning from 1 GiB of WAL a day on where statistics of a day or more say so; else "
+    "info: what an interval shows may pass by itself.",
     price="WAL of their index entries, at least: 64 bytes for each index.",
     remedy="`pgheadroom advise`: which fillfactor, if any.",
     blind="Whether they could have been HOT: `pgheadroom advise` asks the statements.",
