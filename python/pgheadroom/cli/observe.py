@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -322,6 +323,15 @@ def _say(text: str) -> None:
     sys.stderr.flush()
 
 
+def _lost(reasons: Mapping[str, int]) -> str:
+    """Calls of statements that say nothing of updates, and why most of them do not."""
+    said = f"{sum(reasons.values())} of them say nothing"
+    if not reasons:
+        return said
+    most = max(reasons, key=lambda reason: reasons[reason])
+    return f"{said}, mostly: {most}" if len(reasons) > 1 else f"{said}: {most}"
+
+
 def summarize(profile: Profile) -> None:
     """For people: what was seen, what was not, the tables with most updates."""
     observed = profile.server.observed
@@ -346,10 +356,9 @@ def summarize(profile: Profile) -> None:
     for missing in observed.access.missing:
         _say(f"! not seen: {missing}")
     for report in observed.statements or ():
-        lost = sum((report.not_understood or {}).values())
         _say(
             f"statements: {report.source} ({report.detail}), {report.calls} calls, "
-            f"{lost} of them say nothing"
+            f"{_lost(report.not_understood or {})}"
         )
         for note in report.notes or ():
             _say(f"! {note}")

@@ -44,7 +44,8 @@ def findings(result: Verification) -> list[str]:
     if not result.tables:
         return ["The plan has no forecast to verify."]
     said = ", ".join(f"{count} {verdict}" for verdict, count in sorted(result.verdicts.items()))
-    return [f"Forecasts of {len(result.tables)} tables: {said}."]
+    count = len(result.tables)
+    return [f"Forecasts of {count} table{'' if count == 1 else 's'}: {said}."]
 
 
 def title(result: Verification) -> str:
