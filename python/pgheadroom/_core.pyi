@@ -506,6 +506,10 @@ class Simulated:
         """What was not played as a server would, in sentences; empty when exact."""
 
     @property
+    def eager_scans(self) -> int:
+        """VACUUMs that looked at pages that they might have skipped, from a place that is drawn."""
+
+    @property
     def duration_s(self) -> float | None:
         """Seconds of the run on its clock; None without one."""
 

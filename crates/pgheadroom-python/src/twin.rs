@@ -234,6 +234,11 @@ impl Simulated {
     }
 
     #[getter]
+    fn eager_scans(&self) -> u64 {
+        self.outcome.eager_scans
+    }
+
+    #[getter]
     fn duration_s(&self) -> Option<f64> {
         self.outcome
             .happened

@@ -98,6 +98,7 @@ pub(crate) fn phase(seed: u64, kind: Phase) -> f64 {
         Phase::Autovacuum => 0.754_877_666_246_692_8,
         Phase::WalSegment => 0.569_840_290_998_053_3,
         Phase::Second => 0.430_159_709_001_946_7,
+        Phase::EagerScan => 0.618_033_988_749_894_9,
     };
     (0.5 + seed as f64 * step).fract()
 }
@@ -111,6 +112,8 @@ pub(crate) enum Phase {
     WalSegment,
     /// How much of the current second has passed; the checkpointer counts whole ones.
     Second,
+    /// Where in its first region an eager scan begins.
+    EagerScan,
 }
 
 #[cfg(test)]
@@ -144,7 +147,13 @@ mod tests {
     /// Seeds spread a phase evenly: eight of them leave no gap of a quarter.
     #[test]
     fn phases_are_spread() {
-        for kind in [Phase::Autovacuum, Phase::WalSegment, Phase::Second] {
+        let kinds = [
+            Phase::Autovacuum,
+            Phase::WalSegment,
+            Phase::Second,
+            Phase::EagerScan,
+        ];
+        for kind in kinds {
             let mut places: Vec<f64> = (0..8).map(|seed| phase(seed, kind)).collect();
             places.sort_by(f64::total_cmp);
             assert!(places.windows(2).all(|pair| pair[1] - pair[0] < 0.25));

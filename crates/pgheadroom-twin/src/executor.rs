@@ -174,6 +174,7 @@ pub struct Database {
     copies_online: rewrite_online::InProgress,
     compression: compression::Compression,
     freeze_ages: parameters::FreezeAges<u32>,
+    eager: vacuum::EagerScans,
     gin_settings: GinSettings,
     memory_settings: MemorySettings,
 }
@@ -195,6 +196,7 @@ impl Database {
             copies_online: rewrite_online::InProgress::default(),
             compression: compression::Compression::default(),
             freeze_ages: parameters::FreezeAges::DEFAULT,
+            eager: vacuum::EagerScans::default(),
             gin_settings: GinSettings::default(),
             memory_settings: MemorySettings::default(),
         }

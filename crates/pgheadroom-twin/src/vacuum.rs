@@ -11,9 +11,8 @@
 //! Where memory for dead line pointers is full before pass 1 is at its end, indexes and pass 2 come
 //! first, for what was found so far, and pass 1 goes on.
 //!
-//! [`VacuumLog`] hears of each change in the order of the WAL records. Left out: the eager scan of
-//! 18 (only tables of 64 MiB and more with transactions older than
-//! `vacuum_freeze_min_age`), and waiting for other sessions.
+//! [`VacuumLog`] hears of each change in the order of the WAL records. Left out: waiting for other
+//! sessions.
 
 use pgheadroom_layout::BlockNumber;
 use pgheadroom_layout::wal_record::PageCleaning;
@@ -26,11 +25,13 @@ use crate::vm::{ForkTruncation, Visibility};
 use crate::watch::{self, EventKind};
 
 mod dead_items;
+pub mod eager;
 mod page;
 mod scan;
 mod second_pass;
 mod tid_store;
 
+pub use eager::EagerScan;
 pub use page::FreezeKind;
 pub(crate) use page::all_visible;
 pub use scan::{ScanStep, VacuumScan};
@@ -68,6 +69,8 @@ pub struct VacuumOptions {
     /// Whether the table is so old that nothing but freezing is done: indexes keep their entries,
     /// dead line pointers stay, and so does the end.
     pub failsafe: bool,
+    /// Which pages that could be skipped are looked at.
+    pub eager: EagerScan,
     /// Whether autovacuum does it, by its own storage parameters.
     pub by_itself: bool,
     /// The option and reloption `vacuum_truncate`: empty pages at the end go.
@@ -87,6 +90,7 @@ impl VacuumOptions {
             oldest_multixact: Xid::INVALID,
         },
         failsafe: false,
+        eager: EagerScan::OFF,
         by_itself: false,
         truncate: true,
         memory_kb: 65_536,
@@ -254,7 +258,7 @@ impl Heap {
         if asks_first && scan.dead_items.are_enough() {
             return ScanStep::Full;
         }
-        let Some(block) = scan.next_block(self.vm()) else {
+        let Some((block, is_eager)) = scan.next_block(self.vm()) else {
             self.consider_bypass(scan);
             return ScanStep::End;
         };
@@ -266,6 +270,7 @@ impl Heap {
         scan.done.scanned_pages += 1;
         scan.last_scanned = block;
         self.vm_mut().pin(block);
+        let is_eager = is_eager && !log.is_pinned(block);
         let page = self.page_mut(block);
         if page.is_new() {
             if self.fsm_mut().recorded(block) == 0 {
@@ -284,6 +289,9 @@ impl Heap {
             self.record_free(block, log);
         } else {
             self.scan_page(block, was_visible, scan, transactions, log);
+            if is_eager {
+                scan.note_eager(self.vm().get(block).all_frozen);
+            }
         }
         ScanStep::Page
     }

@@ -8,7 +8,6 @@
 use std::path::PathBuf;
 
 use pgheadroom_twin::profile::{ColumnCompression, Monitor, ProfileError, ProfileSpec};
-use pgheadroom_twin::run::support::check;
 use pgheadroom_twin::run::{Conditions, Outcome, TableOutcome, play};
 use serde::Deserialize;
 use serde_json::Value;
@@ -311,26 +310,6 @@ impl Recorded {
     }
 }
 
-/// 18's eager scan is left out: a table that may have one is said not to be exact, no other is.
-#[test]
-fn large_tables_that_are_frozen_early() {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../golden/expected/18.4");
-    let text = std::fs::read_to_string(folder.join("profile-updates-small-rows.json")).unwrap();
-    let recorded: Value = serde_json::from_str(&text).unwrap();
-    let said = |rows: i64, settings: Value| {
-        let mut profile = recorded["profile"].clone();
-        profile["table"][0]["rows"] = rows.into();
-        profile["server"]["settings"] = settings;
-        let spec = ProfileSpec::from_json(&profile.to_string()).unwrap();
-        let (_, said) = check(&spec, &Conditions::default()).unwrap();
-        said.iter().filter(|text| text.contains("64 MiB")).count()
-    };
-    let early = serde_json::json!({"vacuum_freeze_min_age": "1000"});
-    assert_eq!(said(5_000_000, early.clone()), 1);
-    assert_eq!(said(5_000_000, serde_json::json!({})), 0);
-    assert_eq!(said(1000, early), 0);
-}
-
 /// What the twin cannot play is refused by its field; a text that is no profile, by its place.
 #[test]
 fn what_cannot_be_played_is_named() {
@@ -352,10 +331,10 @@ fn what_cannot_be_played_is_named() {
     let refused = |path: &[&str], value: Value| play_with(path, value).unwrap_err().to_string();
     let frozen = refused(
         &["server", "settings"],
-        serde_json::json!({"vacuum_max_eager_freeze_failure_rate": "0"}),
+        serde_json::json!({"autovacuum_freeze_score_weight": "0"}),
     );
     assert!(
-        frozen.contains("server.settings.vacuum_max_eager_freeze_failure_rate"),
+        frozen.contains("server.settings.autovacuum_freeze_score_weight"),
         "{frozen}"
     );
     for (small, is_refused) in [("256kB", true), ("16376kB", true), ("16MB", false)] {

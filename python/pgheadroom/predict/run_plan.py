@@ -239,6 +239,12 @@ class RunPlan:
             _is_exact(self.cells[cell], first) or self.images_only(cell, first)
         )
 
+    def draws_only(self, cell: int, first: _core.Simulated) -> bool:
+        """Whether where VACUUMs scan eagerly is all that is not exact."""
+        if self.is_drawn or self.samples is not None:
+            return False
+        return first.eager_scans > 0 and _is_alone(self.cells[cell], self.told(cell), first)
+
     def images_only(self, cell: int, first: _core.Simulated) -> bool:
         """Whether the sizes of compressed images are all that is not exact."""
         if self.is_drawn or self.model.storage != "local":
@@ -264,12 +270,17 @@ def _is_exact(cell: Cell, run: _core.Simulated) -> bool:
 
 def _images_only(cell: Cell, given: Given, run: _core.Simulated) -> bool:
     """Whether the sizes of compressed images are all that is not exact."""
-    profile = cell.profile
-    asked = profile.workload.run
-    compresses = profile.server.full_page_writes and profile.server.wal_compression != "off"
+    server = cell.profile.server
+    compresses = server.full_page_writes and server.wal_compression != "off"
+    return compresses and _is_alone(cell, given, run)
+
+
+def _is_alone(cell: Cell, given: Given, run: _core.Simulated) -> bool:
+    """Whether there is one approximation, and nothing that several clients or a clock decide."""
+    asked = cell.profile.workload.run
     held = asked.snapshots or given.holds or given.maintained
     sampled = asked.clients > 1 or held or asked.duration_s is not None or given.events
-    return compresses and not sampled and len(run.approximations) == 1
+    return not sampled and len(run.approximations) == 1
 
 
 def as_given(profile: Profile, given: Given, seed: int = 0) -> Profile:

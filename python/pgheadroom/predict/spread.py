@@ -264,6 +264,32 @@ def spread(
     return replace(whole, by_table=tables)
 
 
+def over_draws(runs: Sequence[Outcome]) -> Outcome:
+    """
+    The outcome of a cell in which nothing but a draw of the server's is uncertain.
+
+    Args:
+        runs: The whole of runs with other draws; at least two.
+    """
+    tables = {name: _over_draws([run.by_table[name] for run in runs]) for name in runs[0].by_table}
+    return replace(_over_draws(runs), by_table=tables)
+
+
+def _over_draws(runs: Sequence[Outcome]) -> Outcome:
+    found: dict[str, Value] = {}
+    for key in KEYS:
+        values = [middle(run.value(key)) for run in runs]
+        numbers = [value for value in values if value is not None]
+        if len(set(values)) == 1 or len(numbers) < len(values):
+            found[key] = runs[0].value(key)
+            continue
+        mean = math.fsum(numbers) / len(numbers)
+        variance = math.fsum((value - mean) ** 2 for value in numbers) / (len(numbers) - 1)
+        half = students_t(len(numbers) - 1) * math.sqrt(variance * (1 + 1 / len(numbers)))
+        found[key] = Interval(low=max(0.0, mean - half), mid=mean, high=mean + half, level=LEVEL)
+    return outcome_of(found)
+
+
 def truncated_of(profile: Profile) -> Mapping[str, float]:
     """
     Rows of each table that statements beside a TRUNCATE of it find or not, with several clients.

@@ -26,6 +26,7 @@ from pgheadroom.predict.spread import (
     Doubt,
     images_estimated,
     made_up_of,
+    over_draws,
     spread,
     truncated_of,
     upserted_of,
@@ -193,6 +194,8 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
         outcome = images_estimated(wholes[0], doubts)
     elif len(wholes) == 1:
         outcome = wholes[0]
+    elif plan.draws_only(cell, runs[0]):
+        outcome = over_draws(wholes)
     else:
         outcome = spread(
             wholes,

@@ -9,6 +9,9 @@ pub struct StorageParameters {
     pub truncates: bool,
     /// `toast_tuple_target`: down to how many bytes a row is shortened that is too long.
     pub toast_target: u32,
+    /// How many pages of a region an eager scan may look at in vain, of
+    /// `vacuum_max_eager_freeze_failure_rate`, if not the setting's.
+    pub eager_fails: Option<u32>,
     /// Autovacuum's ages of freezing, if not the settings'.
     pub freeze: FreezeAges<Option<u32>>,
 }
@@ -18,6 +21,7 @@ impl Default for StorageParameters {
         Self {
             truncates: true,
             toast_target: TOAST_TUPLE_THRESHOLD,
+            eager_fails: None,
             freeze: FreezeAges::default(),
         }
     }

@@ -1,14 +1,17 @@
 //! VACUUM of a table and its indexes: what the heap's passes and the indexes log.
 
+use std::cell::Cell;
+
 use pgheadroom_layout::BlockNumber;
 use pgheadroom_layout::version::OpportunisticFreeze;
 
 use crate::btree::{BulkDeletion, OpenDeletion};
+use crate::clock;
 use crate::executor::table::Table;
 use crate::executor::{Ages, Database, FreezeAges, TableId};
 use crate::procarray::{ProcArray, SinceThen};
 use crate::transaction::Xid;
-use crate::vacuum::{Cutoffs, ScanStep, VacuumOptions, VacuumScan, Vacuumed};
+use crate::vacuum::{Cutoffs, EagerScan, ScanStep, VacuumOptions, VacuumScan, Vacuumed, eager};
 use crate::wal::Wal;
 
 mod heap_log;
@@ -77,6 +80,27 @@ pub struct Relation {
     /// Whether its TOAST table is meant.
     pub is_toast: bool,
 }
+
+/// Where eager scans begin: a server draws that, from a seed that nobody knows.
+#[derive(Debug, Clone)]
+pub(super) struct EagerScans {
+    fails_per_region: u32,
+    seed: u64,
+    begun: Cell<u64>,
+}
+
+impl Default for EagerScans {
+    fn default() -> Self {
+        Self {
+            fails_per_region: eager::fails_per_region(0.03),
+            seed: 0,
+            begun: Cell::new(0),
+        }
+    }
+}
+
+/// One seed has draws so far apart; arbitrary.
+const BETWEEN_DRAWS: u64 = 7_919;
 
 /// So many numbers before this one; that of a multixact stays one.
 fn before(number: Xid, age: u32) -> Xid {
@@ -149,6 +173,53 @@ impl Database {
         }
     }
 
+    /// So many pages of a region an eager scan may look at in vain.
+    pub fn set_eager_fails(&mut self, fails_per_region: u32) {
+        self.eager.fails_per_region = fails_per_region;
+    }
+
+    /// Where eager scans begin is drawn from this seed.
+    pub fn draw_eager_scans(&mut self, seed: u64) {
+        self.eager.seed = seed;
+        self.eager.begun.set(0);
+    }
+
+    /// How many VACUUMs have scanned eagerly since then.
+    #[must_use]
+    pub const fn eager_scans(&self) -> u64 {
+        self.eager.begun.get()
+    }
+
+    /// The eager scan of a VACUUM with these options.
+    ///
+    /// Source: `heap_vacuum_eager_scan_setup`, src/backend/access/heap/vacuumlazy.c
+    /// (REL_18_STABLE).
+    fn eager_scan(&self, options: &VacuumOptions, table: &Table) -> EagerScan {
+        let fails = table.class.parameters.eager_fails;
+        let fails = fails.unwrap_or(self.eager.fails_per_region);
+        let pages = table.heap.page_count();
+        let is_wanted = self.behaviour.opportunistic_freeze >= OpportunisticFreeze::EagerScan
+            && fails > 0
+            && !options.aggressive
+            && pages >= eager::LEAST_PAGES
+            && (table.class.relfrozenxid < options.cutoffs.freeze_limit
+                || table.class.relminmxid < options.cutoffs.multixact_cutoff);
+        if !is_wanted {
+            return EagerScan::OFF;
+        }
+        let begun = self.eager.begun.get();
+        let seed = self
+            .eager
+            .seed
+            .wrapping_add(begun.wrapping_mul(BETWEEN_DRAWS));
+        let draw = clock::phase(seed, clock::Phase::EagerScan);
+        let Some(scan) = EagerScan::begin(fails, pages, table.heap.vm(), draw) else {
+            return EagerScan::OFF;
+        };
+        self.eager.begun.set(begun + 1);
+        scan
+    }
+
     /// Whether a table is so old that VACUUM hurries.
     ///
     /// Source: `vacuum_xid_failsafe_check`, src/backend/commands/vacuum.c (REL_18_STABLE).
@@ -217,6 +288,10 @@ impl Database {
             truncate: options.truncate && table.class.parameters.truncates,
             memory_kb: self.memory_settings.of_vacuum(options.by_itself),
             ..self.by_age(options, table, oldest_xmin)
+        };
+        let options = VacuumOptions {
+            eager: self.eager_scan(&options, table),
+            ..options
         };
         RunningVacuum {
             relation,

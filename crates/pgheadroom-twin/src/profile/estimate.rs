@@ -186,13 +186,6 @@ fn shapes(spec: &ProfileSpec, transactions: f64) -> Vec<Shape> {
     }
 }
 
-/// Bytes of the largest table's heap after so many transactions, about.
-pub(crate) fn largest_heap_bytes(spec: &ProfileSpec, transactions: u64) -> f64 {
-    heap_bytes(spec, transactions)
-        .into_iter()
-        .fold(0.0, f64::max)
-}
-
 /// Bytes of each table's heap after so many transactions, about.
 pub(crate) fn heap_bytes(spec: &ProfileSpec, transactions: u64) -> Vec<f64> {
     let shapes = shapes(spec, float(transactions));

@@ -10,6 +10,7 @@ use serde::de::{Deserializer, IgnoredAny};
 use crate::executor::{FreezeAges, GinSettings};
 use crate::memory_settings::MemorySettings;
 use crate::profile::{ages, setting_values};
+use crate::vacuum::eager::fails_per_region;
 
 /// Settings of the server.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -62,6 +63,18 @@ impl ServerSpec {
     #[must_use]
     pub fn freeze_ages(&self) -> FreezeAges<u32> {
         ages::freeze_ages(&self.settings)
+    }
+
+    /// How many pages of a region an eager scan may look at in vain.
+    ///
+    /// Source: `vacuum_max_eager_freeze_failure_rate`, src/backend/commands/vacuum.c
+    /// (REL_18_STABLE): 0.03.
+    #[must_use]
+    pub fn eager_fails(&self) -> u32 {
+        let name = "vacuum_max_eager_freeze_failure_rate";
+        let rate = self.settings.get(name);
+        let rate = rate.and_then(|value| setting_values::number(name, value));
+        fails_per_region(rate.unwrap_or(0.03))
     }
 
     /// A setting in kB, which is the unit of a bare number, if the profile has it.

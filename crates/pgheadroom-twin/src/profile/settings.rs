@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::executor::{Ages, FreezeAges, StorageParameters};
+use crate::vacuum::eager::fails_per_region;
 
 /// The table of settings.
 pub const SETTINGS: &str = include_str!("settings.txt");
@@ -95,10 +96,13 @@ pub fn parameters(reloptions: &BTreeMap<String, String>, prefix: &str) -> Storag
             failsafe: None, // no table has one of its own
         }
     };
+    let rate = given("vacuum_max_eager_freeze_failure_rate");
+    let rate = rate.and_then(|value| value.trim().parse::<f64>().ok());
     let target = given("toast_tuple_target").and_then(|value| value.trim().parse().ok());
     StorageParameters {
         truncates: !given("vacuum_truncate").is_some_and(|value| is_same(value.trim(), "off")),
         toast_target: target.unwrap_or(known.toast_target),
+        eager_fails: rate.map(fails_per_region),
         freeze: FreezeAges {
             xid: ages(""),
             multixact: ages("multixact_"),

@@ -3,11 +3,11 @@
 use pgheadroom_layout::PgVersion;
 use pgheadroom_layout::page::BLCKSZ;
 
-use crate::executor::{FreezeAges, PAGES_PER_RANGE};
-use crate::profile::estimate::{heap_bytes, largest_heap_bytes};
+use crate::executor::PAGES_PER_RANGE;
+use crate::profile::estimate::heap_bytes;
 use crate::profile::index_load::{standing_in, stated_expressions};
 use crate::profile::setting_values::{self, Wrong};
-use crate::profile::settings::{Becomes, SETTINGS, STORAGE_PARAMETERS, bytes_of, parameters};
+use crate::profile::settings::{Becomes, SETTINGS, STORAGE_PARAMETERS, bytes_of};
 use crate::profile::{
     KindName, Method, ProfileError, ProfileSpec, ServerSpec, TableSpec, ValuesKind,
 };
@@ -23,12 +23,6 @@ use crate::run::machine::assumed;
 ///
 /// Source: `fsm_search_avail`, src/backend/storage/freespace/fsmpage.c (REL_18_STABLE).
 const LEAST_SHARED_BYTES: u64 = 16 << 20;
-
-/// Heaps of two regions or more are scanned eagerly.
-///
-/// Source: `EAGER_SCAN_REGION_SIZE` in `heap_vacuum_eager_scan_setup`,
-/// src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
-const EAGER_SCAN_BYTES: f64 = 2.0 * 4096.0 * 8192.0;
 
 /// Ranges to a page of a BRIN's range map.
 ///
@@ -51,12 +45,6 @@ fn has_many_ranges(spec: &ProfileSpec, transactions: u64) -> bool {
         let pages = bytes / f64::from(BLCKSZ);
         range_pages(table).is_some_and(|each| pages / f64::from(each) > REVMAP_PAGE_MAXITEMS)
     })
-}
-
-/// Whether something is frozen that is younger than by default.
-fn freezes_early(spec: &ProfileSpec) -> bool {
-    let own = |table: &TableSpec| parameters(&table.reloptions, "").freeze.xid.min.is_some();
-    spec.server.freeze_ages().xid.min < FreezeAges::DEFAULT.xid.min || spec.table.iter().any(own)
 }
 
 /// Refuses what the twin does not play, by name; else the number of transactions, and what is not
@@ -94,13 +82,6 @@ pub fn check(
     if spec.server.image_compression().is_some() {
         approximations.push(
             "images are compressed from pages whose transaction numbers and strings are made up"
-                .to_owned(),
-        );
-    }
-    if freezes_early(spec) && largest_heap_bytes(spec, transactions) >= EAGER_SCAN_BYTES {
-        approximations.push(
-            "from 18 on VACUUM also looks at some all-visible pages of tables from 64 MiB, to \
-             freeze them, which is left out"
                 .to_owned(),
         );
     }

@@ -7,7 +7,7 @@ use pgheadroom_layout::{Behaviour, BlockNumber};
 
 use crate::page::Tid;
 use crate::vacuum::dead_items::DeadItems;
-use crate::vacuum::{VacuumOptions, Vacuumed};
+use crate::vacuum::{EagerScan, VacuumOptions, Vacuumed};
 use crate::vm::VisibilityMap;
 
 /// Shortest run of pages that VACUUM skips.
@@ -48,7 +48,7 @@ pub struct VacuumScan {
 }
 
 /// What the first pass has before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Ahead {
     /// The page that comes next, where it was known before the memory was found to be full.
     held: Option<BlockNumber>,
@@ -56,6 +56,12 @@ struct Ahead {
     /// One more than the last page before the next look at the visibility map.
     run_end: u32,
     skipped_unfrozen: bool,
+    /// Whether the last page of the run is looked at by the eager scan.
+    is_eager: bool,
+    eager: EagerScan,
+    /// The page that a read stream with an eager scan has asked for before the one before it was
+    /// looked at: `None` where it has not begun or there is no such scan.
+    streamed: Option<Option<(BlockNumber, bool)>>,
 }
 
 impl VacuumScan {
@@ -71,7 +77,7 @@ impl VacuumScan {
             fsm_vacuumed_to: 0,
             rel_pages,
             last_scanned: BlockNumber(0),
-            ahead: Ahead::default(),
+            ahead: Ahead::new(options.eager),
         }
     }
 
@@ -109,7 +115,10 @@ impl VacuumScan {
     /// Pages that the first pass will look at, if the map stays as it is, or that the second one
     /// has left.
     pub(crate) fn pages_left(&self, vm: &VisibilityMap) -> usize {
-        let mut ahead = self.ahead;
+        let mut ahead = Ahead {
+            eager: EagerScan::OFF, // what it will come to depends on what it finds
+            ..self.ahead
+        };
         let next = || ahead.next_block(self.options, self.rel_pages, vm);
         let scanned = std::iter::from_fn(next).count();
         if self.done.bypassed_indexes {
@@ -138,10 +147,32 @@ impl VacuumScan {
         self.dead_items.has(tid)
     }
 
-    pub(super) fn next_block(&mut self, vm: &VisibilityMap) -> Option<BlockNumber> {
-        let block = self.ahead.next_block(self.options, self.rel_pages, vm);
+    /// The next page, and whether the eager scan looks at it. With one, a page is asked for before
+    /// it is known what became of the page before, since a read stream is one page ahead.
+    ///
+    /// Source: `read_stream_next_buffer`, src/backend/storage/aio/read_stream.c (REL_18_STABLE).
+    /// Differs: where pages are read from disk, it is further ahead.
+    pub(super) fn next_block(&mut self, vm: &VisibilityMap) -> Option<(BlockNumber, bool)> {
+        let (options, pages) = (self.options, self.rel_pages);
+        let ahead = &mut self.ahead;
+        let block = if options.eager.is_on() {
+            let block = match ahead.streamed.take() {
+                Some(block) => block,
+                None => ahead.next_block(options, pages, vm),
+            };
+            let next = block.and_then(|_| ahead.next_block(options, pages, vm));
+            ahead.streamed = Some(next);
+            block
+        } else {
+            ahead.next_block(options, pages, vm)
+        };
         self.done.skipped_unfrozen = self.ahead.skipped_unfrozen;
         block
+    }
+
+    /// The eager scan has looked at a page, and it was frozen or not.
+    pub(super) const fn note_eager(&mut self, is_frozen: bool) {
+        self.ahead.eager.note(is_frozen);
     }
 
     /// The page comes next, after another round.
@@ -156,6 +187,18 @@ impl VacuumScan {
 }
 
 impl Ahead {
+    const fn new(eager: EagerScan) -> Self {
+        Self {
+            held: None,
+            next: 0,
+            run_end: 0,
+            skipped_unfrozen: false,
+            is_eager: false,
+            eager,
+            streamed: None,
+        }
+    }
+
     /// The next page to look at: all but runs of at least 32 that may be skipped; always the last.
     ///
     /// Source: `heap_vac_scan_next_block` and `find_next_unskippable_block`,
@@ -165,22 +208,26 @@ impl Ahead {
         options: VacuumOptions,
         rel_pages: u32,
         vm: &VisibilityMap,
-    ) -> Option<BlockNumber> {
+    ) -> Option<(BlockNumber, bool)> {
         if let Some(held) = self.held.take() {
-            return Some(held);
+            return Some((held, false));
         }
         if self.next >= self.run_end {
             if self.next >= rel_pages {
                 return None;
             }
             let looks_at_all = options.freeze || options.aggressive;
-            let may_skip = |block| {
+            let mut is_eager = false;
+            let mut may_skip = |block| {
+                let is_wanted = self.eager.comes_to(block);
                 let bits = vm.get(BlockNumber(block));
-                bits.all_frozen || (bits.all_visible && !looks_at_all)
+                is_eager = is_wanted && bits.all_visible && !bits.all_frozen;
+                bits.all_frozen || (bits.all_visible && !looks_at_all && !is_eager)
             };
             let unskippable = (self.next..rel_pages)
-                .find(|&block| block + 1 == rel_pages || !may_skip(block))
+                .find(|&block| !may_skip(block) || block + 1 == rel_pages)
                 .unwrap_or(rel_pages);
+            self.is_eager = is_eager && unskippable + 1 < rel_pages;
             if unskippable - self.next >= SKIP_PAGES_THRESHOLD {
                 let is_frozen = |block| vm.get(BlockNumber(block)).all_frozen;
                 self.skipped_unfrozen |= !(self.next..unskippable).all(is_frozen);
@@ -190,6 +237,9 @@ impl Ahead {
         }
         let block = self.next;
         self.next += 1;
-        Some(BlockNumber(block))
+        Some((
+            BlockNumber(block),
+            self.is_eager && self.next == self.run_end,
+        ))
     }
 }
