@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import observed
 import pytest
+from pooler import pooled
 
 from pgheadroom.cli.app import run
 from pgheadroom.profile import Profile
 from pgheadroom.servers import Cluster, Host, ServerPrograms
-from pgheadroom.servers.user import arguments, server_user
 from pgheadroom.sources.recording import Recording
 
 pytestmark = [pytest.mark.contrib, pytest.mark.usefixtures("run_parent")]
@@ -265,38 +262,11 @@ def test_a_standby_is_observed_and_its_feedback_seen(programs: ServerPrograms) -
 
 def test_behind_a_pooler_in_session_mode(newest: ServerPrograms, tmp_path: Path) -> None:
     """Pgbouncer refuses start-up parameters it does not know, and shares server connections."""
-    program = shutil.which("pgbouncer")
-    if program is None:
-        pytest.skip("pgbouncer is not installed")
     with Host(newest) as host:
         cluster = host.cluster("main")
         cluster.start({"autovacuum": "off"})
         observed.load(cluster)
-        env = cluster.client_env()
-        folder = host.folder / "pool"
-        folder.mkdir()
-        folder.chmod(0o777)  # the run folder around it is closed to others
-        (folder / "pgbouncer.ini").write_text(
-            f"[databases]\npostgres = host={env['PGHOST']} port={env['PGPORT']} user=postgres\n"
-            f"[pgbouncer]\nunix_socket_dir = {folder}\nlisten_addr =\nlisten_port = 6432\n"
-            f"auth_type = any\npool_mode = session\nlogfile = {folder}/pgbouncer.log\n"
-            f"pidfile = {folder}/pgbouncer.pid\n"
-        )
-        (folder / "pgbouncer.ini").chmod(0o644)
-        pooler = host.popen(
-            [program, folder / "pgbouncer.ini"],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            **arguments(server_user()),
-        )
-        try:
-            deadline = time.monotonic() + 20
-            while not (folder / ".s.PGSQL.6432").exists() and time.monotonic() < deadline:
-                time.sleep(0.05)
-            path = tmp_path / "profile.json"
-            target = f"host={folder} port=6432 user=postgres dbname=postgres"
+        path = tmp_path / "profile.json"
+        with pooled(host, cluster, "session") as target:
             assert run(["observe", target, "--for", "200ms", "-o", str(path)]) == 0
-        finally:
-            pooler.terminate()
-            pooler.wait(timeout=20)
     assert re.search(r'"name": "jobs"', path.read_text())

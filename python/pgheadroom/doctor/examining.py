@@ -20,6 +20,7 @@ import pgheadroom
 from pgheadroom.doctor.rule import RATES_FROM_S, Facts, QueryRow, Rule
 from pgheadroom.doctor.values import SEVERITIES, Blind, Diagnosis, Examined, Finding
 from pgheadroom.progress import Say
+from pgheadroom.sources.session import set_for_session
 from pgheadroom.units import show_duration
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class Examination:
         # A pooler's server connection is not ours alone: nothing is prepared.
         self.connection.prepare_threshold = None
         for name, value in SESSION_SETTINGS.items():
-            self.connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+            set_for_session(self.connection, name, value)
         self._moment = self._rows(_MOMENT)[0]
         self._settings = {row["name"]: row["setting"] for row in self._rows(_SETTINGS)}
         self._major = self.connection.info.server_version // 10000

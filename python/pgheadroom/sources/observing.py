@@ -27,6 +27,7 @@ from pgheadroom.progress import Say
 from pgheadroom.sources import sql
 from pgheadroom.sources.encoding import codec_of
 from pgheadroom.sources.recording import AnswerRow, RecordedAnswer, Recording, line_of, parsed
+from pgheadroom.sources.session import set_for_session
 
 if TYPE_CHECKING:
     import psycopg
@@ -257,10 +258,10 @@ class _Watch:
         return Recording(tuple(self._lines))
 
     def _begin(self) -> None:
-        # A pooler's server connection is not ours alone: nothing prepared, settings put back.
+        # A pooler's server connection is not ours alone: nothing is prepared.
         self._connection.prepare_threshold = None
         for name, value in SESSION_SETTINGS.items():
-            self._connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+            set_for_session(self._connection, name, value)
         query = "SELECT current_setting('statement_timeout')"
         self._timeout = str(self._connection.execute(query).fetchall()[0][0])
 
@@ -276,7 +277,6 @@ class _Watch:
         self._variables["tables"] = str(row["tables"])
 
     def run(self, at: Callable[[str, Recording], None]) -> Recording:
-        # A pooler's server connection is not ours alone: nothing prepared, settings put back.
         self._begin()
         self._choose()
         self._ask_all(SHAPE, "shape")
@@ -290,7 +290,6 @@ class _Watch:
         if self._rows("row_values"):
             self._sample(VALUES, "end", self._request.value_budget_s)
         self._sample(SAMPLES, "end", self._request.sample_budget_s)
-        self._connection.execute("RESET ALL")
         return Recording(tuple(self._lines))
 
     def _find_extensions(self) -> None:
@@ -369,7 +368,7 @@ class _Watch:
             return False
         # SQL_ASCII too: no conversion, but what is sent is checked to be of the client's encoding.
         encoding = self._connection.info.parameter_status("server_encoding") or "UTF8"
-        self._connection.execute("SELECT set_config('client_encoding', %s, false)", (encoding,))
+        set_for_session(self._connection, "client_encoding", encoding)
         self._codec, self._is_raw = codec_of(encoding), True
         return True
 
@@ -379,7 +378,7 @@ class _Watch:
             return
         if self._is_superuser() and "pgss_schema" in self._variables:
             # A statement a table would drive others out of it; only superusers may say so.
-            self._connection.execute("SELECT set_config('pg_stat_statements.track', 'none', false)")
+            set_for_session(self._connection, "pg_stat_statements.track", "none")
         deadline = time.monotonic() + budget_s
         self._variables["moment"] = moment
         for name in wanted:
@@ -404,15 +403,11 @@ class _Watch:
                     )
                     break
                 timeout_ms = round(1000 * min(left_s, self._request.sample_statement_s)) + 1
-                self._connection.execute(
-                    "SELECT set_config('statement_timeout', %s, false)", (str(timeout_ms),)
-                )
+                set_for_session(self._connection, "statement_timeout", str(timeout_ms))
                 self._ask(kind, moment, statement)
                 if self._lines[-1].failed in _FOR_EVERY_TABLE and kind in _OF_MODULES:
                     break
-        self._connection.execute(
-            "SELECT set_config('statement_timeout', %s, false)", (self._timeout,)
-        )
+        set_for_session(self._connection, "statement_timeout", self._timeout)
 
     def _is_superuser(self) -> bool:
         return any(row["is_superuser"] for row in self._rows("access"))
