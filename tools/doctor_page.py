@@ -15,7 +15,7 @@ from typing import Any
 
 from pgheadroom.doctor import Rule, all_rules
 from pgheadroom.doctor.choosing import WORSE_BY
-from pgheadroom.doctor.rule import RATES_FROM_S
+from pgheadroom.doctor.rule import JUDGED_FROM_S, RATES_FROM_S
 from pgheadroom.units import show_duration
 
 ROOT = Path(__file__).parents[1]
@@ -29,7 +29,9 @@ def page() -> str:
     """The page's text."""
     rules = all_rules()
     head = _HEAD.read_text(encoding="utf-8").format(
-        rates_from=show_duration(RATES_FROM_S), worse_by=f"{WORSE_BY:g}"
+        rates_from=show_duration(RATES_FROM_S),
+        judged_from=show_duration(JUDGED_FROM_S),
+        worse_by=f"{WORSE_BY:g}",
     )
     lines = [head, "## Rules", "", "| rule | question | price |", "|---|---|---|"]
     lines += [f"| {_link(rule)} | {rule.question} | {_cell(rule.price)} |" for rule in rules]

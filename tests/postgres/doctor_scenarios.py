@@ -314,6 +314,7 @@ SCENARIOS = (
         silent="CREATE FUNCTION fill() RETURNS void LANGUAGE plpgsql AS $$ BEGIN CREATE TABLE u"
         f" AS SELECT {WIDE} FROM generate_series(1, 200000); END $$;\n",
         work="SELECT fill();\n",
+        interval_s=600.0,
         check=writes_right,
         since=16,
     ),

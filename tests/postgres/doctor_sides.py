@@ -63,7 +63,8 @@ class Scenario:
         common: Statements of both sides, each ended by `;` and a line break; one that begins with
             `!` may fail.
         fires, silent: The statements of one side, after those.
-        work: Done by both inside an interval of a minute; None: one reading.
+        work: Done by both inside an interval; None: one reading.
+        interval_s: How long that is, by the clock that is ahead.
         ahead_s: How much later the clock is, on the side that fires and on its counterpart.
         check: Holds the numbers against what was done.
         undo: Takes back what is not the database's own.
@@ -78,6 +79,7 @@ class Scenario:
     fires: str = ""
     silent: str = ""
     work: str | None = None
+    interval_s: float = INTERVAL_S
     ahead_s: tuple[float, float] = (0.0, 0.0)
     check: Check = nothing_more
     undo: str = ""
@@ -127,14 +129,15 @@ def examined(
     *,
     ahead_s: float = 0.0,
     work: Callable[[], None] | None = None,
+    interval_s: float = INTERVAL_S,
 ) -> Diagnosis:
-    """By one rule; with work over an interval of a minute, by the clock that is ahead."""
+    """By one rule; with work over an interval, by the clock that is ahead."""
     with read_only_session(conninfo(cluster, dbname), {}) as connection:
         examination = Examination(connection, [rule_named(rule)], ahead_s=ahead_s)
         if work is not None:
             examination.start()
             work()
-            examination.ahead_s += INTERVAL_S
+            examination.ahead_s += interval_s
         return examination.end()
 
 

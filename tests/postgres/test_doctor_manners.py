@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from doctor_sides import MANY_FILES, conninfo, examined, run
 
-from pgheadroom.doctor import Diagnosis, Examination, Rule, all_rules, examine, rule_named
+from pgheadroom.doctor import Diagnosis, Examination, Finding, Rule, all_rules, examine, rule_named
 from pgheadroom.doctor.live import examine_live
 from pgheadroom.servers import Cluster, Host, ServerPrograms
 from pgheadroom.servers.user import arguments, server_user
@@ -147,6 +147,51 @@ def test_what_is_cut_off_is_named(newest: ServerPrograms) -> None:
         assert diagnosis.findings == ()
         assert {each.rule for each in diagnosis.blind} == {rule.id for rule in all_rules()}
         assert diagnosis.cut_off
+
+
+def test_what_no_rule_understands(newest: ServerPrograms) -> None:
+    """A rule that fails is named as cut off, and the others go on; PostgreSQL takes 0x3E8."""
+    with Host(newest) as host:
+        cluster = host.cluster("main")
+        cluster.start({"fsync": "off", "autovacuum": "off"})
+        run(
+            cluster,
+            "postgres",
+            "CREATE TABLE t (v int) WITH (autovacuum_vacuum_threshold = '0x3E8');\n"
+            "INSERT INTO t SELECT generate_series(1, 1000);\nANALYZE t;\nDELETE FROM t;\n",
+        )
+        found = rule_named("fsync-off")
+
+        def fail(*_: object) -> list[Finding]:
+            raise ValueError("0x3E8")
+
+        with read_only_session(conninfo(cluster, "postgres"), {}) as connection:
+            failing = replace(found, id="failing", decide=fail)
+            diagnosis = examine(connection, [failing, *all_rules()])
+        assert "fsync-off" in {each.rule for each in diagnosis.findings}
+        (cut,) = (each for each in diagnosis.blind if each.cut_off)
+        assert cut.rule == "failing"
+        assert "ValueError: 0x3E8" in cut.why
+
+
+def test_what_is_made_inside_an_interval(newest: ServerPrograms) -> None:
+    """What the table of a new index, and a new database, counted before is not the interval's."""
+    with Host(newest) as host:
+        cluster = host.cluster("main")
+        cluster.start({"autovacuum": "off"})
+        load = "INSERT INTO t SELECT generate_series(1, 100000)"
+        run(cluster, "postgres", f"CREATE TABLE t (v int);\nCREATE INDEX one ON t (v);\n{load}")
+        with read_only_session(conninfo(cluster, "postgres"), {}) as connection:
+            examination = Examination(connection, all_rules())
+            examination.start()
+            run(cluster, "postgres", "CREATE INDEX two ON t (v);\nCREATE DATABASE other")
+            examination.ahead_s = 60.0
+            diagnosis = examination.end()
+        (found,) = (each for each in diagnosis.findings if each.rule == "duplicate-index")
+        assert found.object == "two"
+        assert found.numbers["wal_bytes_a_day"] is None
+        assert "transaction-ids" not in {each.rule for each in diagnosis.findings}
+        assert not diagnosis.cut_off
 
 
 def test_statements_that_sync(newest: ServerPrograms) -> None:

@@ -134,6 +134,7 @@ def test_a_rule_fires_and_its_counterpart_is_silent(shared: Cluster, scenario: S
                     scenario.rule,
                     ahead_s=ahead_s,
                     work=None if scenario.work is None else work,
+                    interval_s=scenario.interval_s,
                 )
                 assert not diagnosis.cut_off, diagnosis.blind
                 found = only(diagnosis.findings, scenario.rule, about)
@@ -332,7 +333,7 @@ def test_checkpoints(shared: Cluster) -> None:
                     if wanted:
                         until(_counts(shared, query, before + number), "a checkpoint")
 
-            diagnosis = examined(shared, dbname, "checkpoints-by-wal", work=work)
+            diagnosis = examined(shared, dbname, "checkpoints-by-wal", work=work, interval_s=600.0)
             found = only(diagnosis.findings, "checkpoints-by-wal", "max_wal_size")
             if not wanted:
                 assert found is None

@@ -15,7 +15,8 @@ from doctor_page import PAGE, book, page
 from pgheadroom.doctor import accepting, all_rules, beside_baseline, read_diagnosis, rule_named
 from pgheadroom.doctor.choosing import is_worse
 from pgheadroom.doctor.dead_rows import is_switched_off, trigger_rows
-from pgheadroom.doctor.examining import by_effect
+from pgheadroom.doctor.examining import as_far_as_watched, by_effect
+from pgheadroom.doctor.index_cost import IndexCost
 from pgheadroom.doctor.rule import Facts, bytes_a_day
 from pgheadroom.doctor.rules.archiver_failing import _segments_between
 from pgheadroom.doctor.rules.checkpoints_by_wal import distance_bytes
@@ -119,6 +120,14 @@ def test_a_baseline_leaves_out_what_is_known() -> None:
     assert not is_worse(finding(amount=None), finding())
 
 
+def test_what_a_baseline_had_accepted_counts_again() -> None:
+    """The day of an acceptance is not outlived by a file that has it."""
+    accepted, until = ["unused-index:t_v"], date(2026, 11, 30)
+    before = accepting(diagnosis(finding()), accepted, until, date(2026, 11, 30))
+    now = accepting(diagnosis(finding()), accepted, until, date(2026, 12, 1))
+    assert [each.object for each in beside_baseline(now, before).findings] == ["t_v"]
+
+
 def test_a_baseline_of_another_database_is_refused() -> None:
     """Its findings would hide those of this one by name."""
     other = diagnosis()
@@ -182,6 +191,10 @@ def test_where_autovacuum_comes() -> None:
     assert trigger_rows(bounded, row) == 100
     free = {"autovacuum_vacuum_max_threshold": "-1"}
     assert trigger_rows(bounded, row | {"reloptions": free}) == 250
+    odd = {"autovacuum_vacuum_threshold": " 0x3E8", "autovacuum_vacuum_scale_factor": "0x1p-3"}
+    assert trigger_rows(facts(), row | {"reloptions": odd}) == 1000 + 125
+    octal = {"autovacuum_vacuum_threshold": "010", "autovacuum_vacuum_scale_factor": "010"}
+    assert trigger_rows(facts(), row | {"reloptions": octal}) == 8 + 10_000
     for value, is_off in (("off", True), ("FALSE", True), ("0", True), ("on", False), ("1", False)):
         assert (
             is_switched_off(facts(), row | {"reloptions": {"autovacuum_enabled": value}}) is is_off
@@ -205,6 +218,23 @@ def test_rates_want_an_hour() -> None:
     assert facts().a_day({}, 10) == 10
     assert replace(young, interval_s=60.0).a_day({}, 1) == 1440
     assert facts().a_day({"since_epoch_s": 1e9 - 43_200}, 10) == 20
+
+
+def test_a_short_interval_is_no_alarm() -> None:
+    """Severity by a rate needs ten minutes; less is told, and that it is so only if it goes on."""
+    rule, found = rule_named("temp-files"), finding("temp-files", severity="warning")
+    short = as_far_as_watched(rule, found, replace(facts(), interval_s=599.0))
+    assert short.severity == "info"
+    assert short.price.text == "WAL; if it goes on so"
+    assert as_far_as_watched(rule, found, replace(facts(), interval_s=600.0)) == found
+    assert as_far_as_watched(rule, found, facts()) == found
+    by_count = finding("invalid-index", severity="warning", amount=None)
+    kept = as_far_as_watched(rule_named("invalid-index"), by_count, replace(facts(), interval_s=5))
+    assert kept == by_count
+    large = IndexCost(size_bytes=2**30, entries_a_day=1.0, wal_bytes_a_day=1.0, judges_rates=False)
+    assert large.severity == "warning"
+    busy = replace(large, size_bytes=0, wal_bytes_a_day=2.0**40)
+    assert (busy.severity, replace(busy, judges_rates=True).severity) == ("info", "warning")
 
 
 def test_rules_say_all_that_a_rule_is() -> None:

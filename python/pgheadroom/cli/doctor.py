@@ -161,12 +161,10 @@ def _examined(
 
     earlier = None if baseline is None else read_diagnosis(baseline)
     found = examine_live(target, parameters, interval_s=interval_s, say=_say)
-    if earlier is not None:
-        found = beside_baseline(found, earlier)
     if wish is not None:
         today = date.fromisoformat(found.examined.at[:10])
         found = accepting(found, wish.names, wish.until, today)
-    return found
+    return found if earlier is None else beside_baseline(found, earlier)
 
 
 def _say(text: str) -> None:

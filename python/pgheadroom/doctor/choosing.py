@@ -55,8 +55,8 @@ def beside_baseline(diagnosis: Diagnosis, baseline: Diagnosis) -> Diagnosis:
     here, there = diagnosis.examined.database, baseline.examined.database
     if here != there:
         raise ParameterError("baseline", f"is of the database {there!r}: expected {here!r}")
-    accepted = [item.finding for item in baseline.accepted]
-    earlier = {found.key: found for found in (*baseline.findings, *accepted)}
+    # What was accepted then counts again when its day is over, so nothing of it is left out here.
+    earlier = {found.key: found for found in baseline.findings}
     kept = [
         found
         for found in diagnosis.findings

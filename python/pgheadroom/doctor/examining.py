@@ -175,11 +175,15 @@ class Examination:
             if len(told) < len(counted):
                 self._is_blind(rule, _too_young(facts, counted))
             counted = told
-        for found in rule.decide(facts, counted):
-            if isinstance(found, Blind):
-                self._is_blind(rule, found.why, cut_off=found.cut_off)
-            else:
-                self._findings.append(found)
+        try:
+            for found in rule.decide(facts, counted):
+                if isinstance(found, Blind):
+                    self._is_blind(rule, found.why, cut_off=found.cut_off)
+                else:
+                    self._findings.append(as_far_as_watched(rule, found, facts))
+        except Exception as error:  # noqa: BLE001 - what others have found is told all the same
+            why = f"its rows are not understood: {type(error).__name__}: {_first_line(error)}"
+            self._is_blind(rule, why, cut_off=True)
         self._looked += 1
 
     def _counted(self, rule: Rule, rows: Sequence[QueryRow], facts: Facts) -> list[QueryRow]:
@@ -192,7 +196,12 @@ class Examination:
         found: list[QueryRow] = []
         was_reset = False
         for row in rows:
-            earlier = before.get(_key(rule, row), {})  # one that is new counts from nothing
+            earlier = before.get(_key(rule, row))
+            if earlier is None:
+                # It is new, or can be: what it counts may be of a longer time than the interval.
+                if not rule.is_rate:
+                    found.append({**row, **dict.fromkeys(rule.counters)})
+                continue
             counts = {
                 name: None if row[name] is None else row[name] - (earlier.get(name) or 0)
                 for name in rule.counters
@@ -281,6 +290,17 @@ def examine(
             if not (connection.broken or connection.closed):
                 say("the interval was cut short")
     return examination.end()
+
+
+def as_far_as_watched(rule: Rule, found: Finding, facts: Facts) -> Finding:
+    """The finding, with no more made of a short interval than is in it."""
+    if facts.judges_rates or not (rule.is_rate or found.price.unit == "bytes a day"):
+        return found
+    price = found.price
+    if price.unit == "bytes a day":
+        price = replace(price, text=f"{price.text}; if it goes on so")
+    severity = "info" if rule.is_rate else found.severity
+    return replace(found, severity=severity, price=price)
 
 
 def by_effect(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -42,16 +42,19 @@ class IndexCost:
         size_bytes: Its pages, at the last VACUUM or ANALYZE.
         entries_a_day: Made in it; None where nothing tells it.
         wal_bytes_a_day: Of these, without full-page images.
+        judges_rates: A rate says how severe it is.
     """
 
     size_bytes: int
     entries_a_day: float | None
     wal_bytes_a_day: float | None
+    judges_rates: bool = True
 
     @property
     def severity(self) -> Severity:
         """By what it costs."""
-        dearest = max(self.size_bytes, self.wal_bytes_a_day or 0.0)
+        rate = self.wal_bytes_a_day if self.judges_rates else None
+        dearest = max(self.size_bytes, rate or 0.0)
         return "warning" if dearest >= _WARN_BYTES else "info"
 
     @property
@@ -84,7 +87,12 @@ def cost_of(facts: Facts, row: QueryRow) -> IndexCost:
     wal = None
     if entries_a_day is not None and row["method"] == "btree":
         wal = entries_a_day * (_INSERT_LEAF_BYTES + _entry_bytes(row))
-    return IndexCost(size_bytes=size_bytes, entries_a_day=entries_a_day, wal_bytes_a_day=wal)
+    return IndexCost(
+        size_bytes=size_bytes,
+        entries_a_day=entries_a_day,
+        wal_bytes_a_day=wal,
+        judges_rates=facts.judges_rates,
+    )
 
 
 def _entry_bytes(row: QueryRow) -> float:

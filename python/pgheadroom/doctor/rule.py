@@ -32,7 +32,10 @@ DAY_S = 86_400.0
 RATES_FROM_S = 3600.0
 """A rate of statistics is told only when they reach back so far: an hour has its load in it, and
 what happened at a load of minutes would be taken for a day's. Arbitrary; an interval that somebody
-asks for is taken as it is."""
+asks for is told as it is."""
+JUDGED_FROM_S = 600.0
+"""How severe something is goes by the rate of an interval from ten minutes on: a burst of seconds,
+told as a day's, would be an alarm that nothing stands behind. Arbitrary."""
 
 QueryRow = Mapping[str, Any]
 
@@ -75,6 +78,11 @@ class Facts:
             return True
         length_s = self.length_s(row)
         return length_s is not None and length_s >= RATES_FROM_S
+
+    @property
+    def judges_rates(self) -> bool:
+        """Whether a rate may say how severe something is: an interval may be too short for it."""
+        return self.interval_s is None or self.interval_s >= JUDGED_FROM_S
 
     def a_day(self, row: QueryRow, count: float) -> float | None:
         """What was counted, as so much a day; None where that cannot be said."""

@@ -65,7 +65,7 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
                 read_a_day,
                 "the child's pages (relpages) for each row deleted from the parent (n_tup_del)",
             )
-        is_costly = read_a_day is not None and read_a_day >= _WARN_BYTES_A_DAY
+        is_costly = facts.judges_rates and (read_a_day or 0.0) >= _WARN_BYTES_A_DAY
         yield RULE.finding(
             "warning" if is_costly else "info",
             f"{child}.{row['name']}",
