@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 from pgheadroom.servers import Cluster, Host, find_programs
 
 Run = Callable[..., "CompletedProcess[str]"]
+LONG = " and a name that is longer than it"
 SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "doctor.schema.json"
 
 
@@ -26,7 +27,7 @@ def server(run_parent: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluste
         with cluster.connect() as connection:
             connection.execute("CREATE TABLE t (v int)")
             connection.execute("CREATE INDEX one ON t (v)")
-            connection.execute('CREATE INDEX "other ""one" ON t (v)')
+            connection.execute(f'CREATE INDEX "other ""one{LONG}" ON t (v)')
         yield cluster
 
 
@@ -41,7 +42,9 @@ def test_forms_and_exit_codes(server: Cluster, in_process: Run, tmp_path: Path) 
     assert text.returncode == 0, text.stderr
     assert text.stdout.startswith("1 error, 1 info in postgres, PostgreSQL 18.4\n")
     assert text.stdout.index("error: fsync-off: fsync") < text.stdout.index("info: duplicate-index")
-    assert 'do: DROP INDEX CONCURRENTLY "public"."other ""one";' in text.stdout
+    assert 'do: DROP INDEX CONCURRENTLY "public"."other ""one' + f'{LONG}";\n' in text.stdout
+    assert text.stdout.count(f'one{LONG}" ON public.t USING btree (v);\n') == 1
+    assert "\n  undo: CREATE INDEX CONCURRENTLY " in text.stdout
     assert "! blind:" in text.stdout
 
     found = doctor("-f", "json", "-o", "before.json")

@@ -23,6 +23,7 @@ from doctor_sides import (
     overlapping_right,
     padding_right,
     parent_right,
+    partitioned_right,
     scans_right,
     slot_right,
     temp_right,
@@ -81,7 +82,7 @@ SCENARIOS = (
         severity="info",
         common="CREATE TABLE t (v int8);\nCREATE INDEX t_v ON t (v);\n"
         "INSERT INTO t SELECT i FROM generate_series(1, 60000) i;\nVACUUM ANALYZE t;\n",
-        ahead_s=(31 * DAY_S, 29 * DAY_S),
+        ahead_s=(31 * DAY_S, 15 * DAY_S),
     ),
     Scenario(
         rule="unused-index",
@@ -124,6 +125,64 @@ SCENARIOS = (
         "CREATE INDEX t_first ON t (lower(v)) WHERE v <> 'none';\n",
         fires="CREATE INDEX t_second   ON  t   (lower(v)) WHERE   v <> 'none';\n",
         silent="CREATE INDEX t_second   ON  t   (lower(v)) WHERE   v <> 'some';\n",
+    ),
+    Scenario(
+        rule="duplicate-index",
+        name="that-is-read",
+        about="t_first",
+        severity="info",
+        common="CREATE TABLE t (v int);\nCREATE INDEX t_first ON t (v);\n"
+        "INSERT INTO t SELECT i FROM generate_series(1, 1000) i;\nANALYZE t;\n",
+        # Of two that are equally cheap the younger is taken, which then is the one that is read.
+        fires="CREATE INDEX t_second ON t (v);\nSET enable_seqscan = off;\n"
+        "SELECT * FROM t WHERE v = 7;\n",
+        silent="CREATE INDEX t_second ON t (v) WHERE v > 0;\n",
+        check=lambda finding, _: equal(finding.numbers["kept"], "t_second"),
+    ),
+    Scenario(
+        rule="duplicate-index",
+        name="of-a-partition",
+        about="p_one_again",
+        severity="info",
+        common="CREATE TABLE p (v int) PARTITION BY LIST (v);\n"
+        "CREATE TABLE p_one PARTITION OF p FOR VALUES IN (1);\nCREATE INDEX p_v ON p (v);\n",
+        fires="CREATE INDEX p_one_again ON p_one (v);\n",
+        silent="CREATE INDEX p_one_again ON p_one (v DESC);\n",
+        check=lambda finding, _: equal(finding.numbers["kept"], "p_one_v_idx"),
+    ),
+    Scenario(
+        rule="duplicate-index",
+        name="of-a-partitioned-table",
+        about="p_again",
+        severity="info",
+        common="CREATE TABLE p (v int8) PARTITION BY LIST (v);\n"
+        "CREATE TABLE p_one PARTITION OF p FOR VALUES IN (1);\n"
+        "CREATE TABLE p_two PARTITION OF p FOR VALUES IN (2);\nCREATE INDEX p_v ON p (v);\n",
+        fires="CREATE INDEX p_again ON p (v);\n"
+        "INSERT INTO p SELECT 1 + i % 2 FROM generate_series(1, 40000) i;\nVACUUM ANALYZE p;\n",
+        silent="CREATE INDEX p_again ON p (v DESC);\n",
+        ahead_s=(7200, 7200),
+        check=partitioned_right,
+    ),
+    Scenario(
+        rule="duplicate-index",
+        name="deferrable",
+        about="t_at_once",
+        severity="info",
+        common="CREATE TABLE t (v int NOT NULL);\nCREATE UNIQUE INDEX t_at_once ON t (v);\n",
+        fires="ALTER TABLE t ADD CONSTRAINT t_key UNIQUE (v);\n",
+        # A foreign key and ON CONFLICT need one that is checked at once.
+        silent="ALTER TABLE t ADD CONSTRAINT t_key UNIQUE (v) DEFERRABLE;\n",
+    ),
+    Scenario(
+        rule="overlapping-index",
+        name="with-included",
+        about="t_v",
+        severity="info",
+        common="CREATE TABLE t (v int, w int);\nCREATE INDEX t_v ON t (v);\n",
+        fires="CREATE INDEX t_with ON t (v) INCLUDE (w);\n",
+        silent="CREATE INDEX t_with ON t (w) INCLUDE (v);\n",
+        check=lambda finding, _: equal(finding.numbers["kept"], "t_with"),
     ),
     Scenario(
         rule="overlapping-index",

@@ -185,13 +185,21 @@ def unused_right(finding: Finding, diagnosis: Diagnosis) -> None:
     near(finding.price.amount, a_day(60_500 * 64, diagnosis))
     assert finding.numbers["size_bytes"] >= 128 * 8192
     assert finding.remedy.sql == ('DROP INDEX CONCURRENTLY "public"."t_v"',)
-    assert finding.remedy.undo == "CREATE INDEX t_v ON public.t USING btree (v)"
+    assert finding.remedy.undo == "CREATE INDEX CONCURRENTLY t_v ON public.t USING btree (v)"
 
 
 def duplicate_right(finding: Finding, diagnosis: Diagnosis) -> None:
     near(finding.price.amount, a_day(1000 * 64, diagnosis))
     assert finding.numbers["kept"] == "t_v"
     assert finding.remedy.sql == ('DROP INDEX CONCURRENTLY "public"."t_v_again"',)
+
+
+def partitioned_right(finding: Finding, diagnosis: Diagnosis) -> None:
+    # Entries of all partitions; pages of both, of 20,000 equal keys each.
+    near(finding.price.amount, a_day(40_000 * 64, diagnosis))
+    assert finding.numbers["size_bytes"] >= 2 * 10 * 8192  # type: ignore[operator]
+    assert finding.remedy.sql == ('DROP INDEX "public"."p_again"',)
+    assert finding.remedy.undo == "CREATE INDEX p_again ON public.p USING btree (v)"
 
 
 def overlapping_right(finding: Finding, _diagnosis: Diagnosis) -> None:

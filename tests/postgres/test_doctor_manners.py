@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from doctor_sides import MANY_FILES, conninfo, examined, run
+from test_doctor_rules import asked, until
 
 from pgheadroom.doctor import Diagnosis, Examination, Finding, Rule, all_rules, examine, rule_named
 from pgheadroom.doctor.live import examine_live
@@ -172,6 +173,25 @@ def test_what_no_rule_understands(newest: ServerPrograms) -> None:
         (cut,) = (each for each in diagnosis.blind if each.cut_off)
         assert cut.rule == "failing"
         assert "ValueError: 0x3E8" in cut.why
+
+
+def test_shared_statistics_that_were_reset(newest: ServerPrograms) -> None:
+    """They say nothing of a database's own: rates of it are not told, instead of far too high."""
+    with Host(newest) as host:
+        cluster = host.cluster("main")
+        cluster.start({"autovacuum": "off"})
+        old = "SELECT now() > backend_start + interval '1s' FROM pg_stat_activity"
+        old += " WHERE backend_type = 'checkpointer'"
+        until(lambda: bool(asked(cluster, old)), "the server is a second old")
+        assert looked(cluster).examined.statistics_since is not None
+        for kind in ("bgwriter", "wal", "archiver"):
+            run(cluster, "postgres", f"SELECT pg_stat_reset_shared('{kind}')")
+        diagnosis = looked(cluster)
+        assert diagnosis.examined.statistics_since is None
+        why = "nothing says since when the statistics count: watch an interval"
+        assert why in {each.why for each in diagnosis.blind}
+        run(cluster, "postgres", "SELECT pg_stat_reset()")
+        assert looked(cluster).examined.statistics_since is not None
 
 
 def test_what_is_made_inside_an_interval(newest: ServerPrograms) -> None:

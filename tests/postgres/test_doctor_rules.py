@@ -345,6 +345,7 @@ def test_checkpoints(shared: Cluster) -> None:
             near(found.numbers["wal_bytes"], 80 * 2**20, within=0.05)
             # 80 MiB in the interval, an hour of checkpoint_timeout, times 1.9, and two segments.
             needed = 80 * 2**20 / (diagnosis.examined.interval_s or 1) * 3600 * 1.9
+            needed += 2 * 16 * 2**20
             near(found.numbers["max_wal_size_wanted_bytes"], needed, within=0.05)
     run(shared, "postgres", "ALTER SYSTEM RESET max_wal_size;\nSELECT pg_reload_conf()")
 

@@ -55,6 +55,7 @@ def test_beside_a_standby(programs_of: ServerPrograms) -> None:
             primary,
             "postgres",
             "CREATE TABLE t (v int8);\nCREATE INDEX t_v ON t (v);\n"
+            "CREATE TABLE u (v int8);\nCREATE INDEX u_v ON u (v);\nCREATE INDEX u_w ON u (v);\n"
             "INSERT INTO t SELECT i FROM generate_series(1, 60000) i;\nVACUUM ANALYZE t;\n"
             "SELECT pg_create_physical_replication_slot('of_standby', true);\n",
         )
@@ -72,6 +73,9 @@ def test_beside_a_standby(programs_of: ServerPrograms) -> None:
         with read_only_session(conninfo(standby, "postgres"), {}) as connection:
             there = Examination(connection, all_rules()).end()
         assert there.examined.in_recovery
+        (again,) = (each for each in there.findings if each.rule == "duplicate-index")
+        assert again.remedy.text.startswith("On the primary: ")
+        assert again.numbers["wal_bytes_a_day"] is None, "a standby counts no writes"
         assert not there.cut_off, there.blind
         blind = {each.rule for each in there.blind if "ask the primary" in each.why}
         assert blind == {rule.id for rule in all_rules() if not rule.on_standby}

@@ -13,6 +13,7 @@ import pytest
 from doctor_page import PAGE, book, page
 
 from pgheadroom.doctor import accepting, all_rules, beside_baseline, read_diagnosis, rule_named
+from pgheadroom.doctor.agreeing import runnable
 from pgheadroom.doctor.choosing import is_worse
 from pgheadroom.doctor.dead_rows import is_switched_off, trigger_rows
 from pgheadroom.doctor.examining import as_far_as_watched, by_effect
@@ -292,6 +293,33 @@ def test_plain_rules_have_known_fields() -> None:
     }
     for entry in data["rule"]:
         assert set(entry) <= known, entry["id"]
+
+
+def test_an_undo_is_in_force() -> None:
+    """Settings are read again after it; a standby's DDL is its primary's."""
+    reload = "SELECT pg_reload_conf()"
+    change = Remedy(text="Do.", sql=("ALTER SYSTEM RESET x", reload), undo="ALTER SYSTEM SET x = 1")
+    found = replace(finding(), remedy=change)
+    settled = runnable(found, is_standby=True).remedy
+    assert settled.undo == f"ALTER SYSTEM SET x = 1; {reload}"
+    assert settled.text == "Do."
+    assert runnable(finding(), is_standby=True).remedy.text == "On the primary: Do it."
+    assert runnable(finding(), is_standby=False) == finding()
+
+
+def test_statements_stay_whole() -> None:
+    """Names are printed as they are: lines are not broken, and no name ends a block."""
+    wide = f'DROP INDEX "{"a ```b " * 20}"'
+    found = finding()
+    found = replace(found, remedy=replace(found.remedy, sql=(wide,), undo="CREATE INDEX t_v"))
+    lines = doctor_report.finding_lines(found)
+    assert [line for line in lines if doctor_report.is_statement(line)] == [
+        f"do: {wide};",
+        "undo: CREATE INDEX t_v;",
+    ]
+    text = doctor_report.as_markdown(diagnosis(found))
+    assert f"````sql\n{wide};\n````" in text
+    assert "```sql\nCREATE INDEX t_v;\n```" in text
 
 
 def test_what_is_printed() -> None:

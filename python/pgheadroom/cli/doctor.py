@@ -201,7 +201,10 @@ def _print(found: Diagnosis, console: Console, *, everything: bool) -> None:
         head = printable(f"{one.severity}: {one.rule}: {one.object}")
         console.print(head, style=_STYLES[one.severity], markup=False)
         for line in doctor_report.finding_lines(one):
-            console.print(Padding(Text(line), (0, 0, 0, 2)))
+            if doctor_report.is_statement(line):
+                console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+            else:
+                console.print(Padding(Text(line), (0, 0, 0, 2)))
     more = len(found.findings) - len(shown)
     if more:
         console.print()

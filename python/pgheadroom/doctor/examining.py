@@ -17,6 +17,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pgheadroom
+from pgheadroom.doctor.agreeing import agreed, runnable
+from pgheadroom.doctor.definitions import with_definition
 from pgheadroom.doctor.rule import RATES_FROM_S, Facts, QueryRow, Rule
 from pgheadroom.doctor.values import SEVERITIES, Blind, Diagnosis, Examined, Finding
 from pgheadroom.progress import Say
@@ -48,9 +50,15 @@ SELECT extract(epoch FROM clock_timestamp())::float8 AS at_epoch_s,
        -- for the whole cluster says when, but where it was reset by itself.
        extract(epoch FROM coalesce(
            (SELECT stats_reset FROM pg_stat_database WHERE datname = current_database()),
-           least((SELECT stats_reset FROM pg_stat_bgwriter),
-                 (SELECT stats_reset FROM pg_stat_wal),
-                 (SELECT stats_reset FROM pg_stat_archiver))))::float8 AS since_epoch_s
+           (SELECT s.began FROM (
+                SELECT least((SELECT stats_reset FROM pg_stat_bgwriter),
+                             (SELECT stats_reset FROM pg_stat_wal),
+                             (SELECT stats_reset FROM pg_stat_archiver)) AS began) s
+            -- A crash resets all when the server comes up again. What is younger was reset by
+            -- pg_stat_reset_shared, and says nothing of this database.
+            WHERE (s.began < (SELECT a.backend_start + interval '1s' FROM pg_stat_activity a
+                              WHERE a.backend_type = 'checkpointer')) IS NOT FALSE)))::float8
+         AS since_epoch_s
 """
 _SETTINGS = "SELECT name, setting FROM pg_settings"
 
@@ -103,7 +111,27 @@ class Examination:
         """Ask every rule, and put together what was found."""
         self._ended_s = self._clock_s()
         self._each(self.rules)
+        self._settle()
         return self._diagnosis()
+
+    def _settle(self) -> None:
+        """What is to be done, of all findings together: it agrees, and can be run."""
+        is_standby = bool(self._moment["in_recovery"])
+        self._findings = [
+            runnable(with_definition(found, self._definition), is_standby=is_standby)
+            for found in agreed(self._findings)
+        ]
+
+    def _definition(self, query: str) -> QueryRow | None:
+        """The row, if the server gives it."""
+        import psycopg  # noqa: PLC0415 - as above
+
+        if self.connection.broken or self.connection.closed:
+            return None
+        try:
+            return next(iter(self._rows(query)), None)
+        except (psycopg.Error, KeyboardInterrupt, SystemExit):
+            return None  # the finding is told without it
 
     def _clock_s(self) -> float:
         """Ours: each rule's interval is its own, for a pass takes a while."""

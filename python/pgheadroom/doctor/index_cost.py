@@ -30,6 +30,30 @@ COLUMNS = """
        pg_stat_get_tuples_updated(i.indrelid) AS n_tup_upd,
        pg_stat_get_tuples_hot_updated(i.indrelid) AS n_tup_hot_upd"""
 """Of a query over pg_index i, its pg_class c and pg_am am."""
+LEAF_COLUMNS = """
+       w.relpages, w.reltuples, w.idx_scan, am.amname AS method,
+       i.indpred IS NOT NULL AS is_partial,
+       (SELECT CASE WHEN bool_and(a.attlen > 0) THEN sum(a.attlen) END
+        FROM pg_attribute a WHERE a.attrelid = i.indexrelid)::float8 AS key_bytes,
+       w.n_tup_ins, w.n_tup_upd, w.n_tup_hot_upd"""
+"""The same of all its partitions together, of a query that joins `LEAVES` besides."""
+LEAVES = """
+CROSS JOIN LATERAL (
+    WITH RECURSIVE part AS (
+        SELECT i.indexrelid AS oid
+        UNION ALL
+        SELECT h.inhrelid FROM part JOIN pg_inherits h ON h.inhparent = part.oid)
+    SELECT coalesce(sum(lc.relpages), 0)::int8 AS relpages,
+           coalesce(sum(greatest(lc.reltuples, 0)), 0)::float8 AS reltuples,
+           coalesce(sum(pg_stat_get_numscans(li.indexrelid)), 0)::int8 AS idx_scan,
+           sum(pg_stat_get_tuples_inserted(li.indrelid))::int8 AS n_tup_ins,
+           sum(pg_stat_get_tuples_updated(li.indrelid))::int8 AS n_tup_upd,
+           sum(pg_stat_get_tuples_hot_updated(li.indrelid))::int8 AS n_tup_hot_upd
+    FROM part
+    JOIN pg_index li ON li.indexrelid = part.oid
+    JOIN pg_class lc ON lc.oid = part.oid AND lc.relkind = 'i') w"""
+WHOLE = "coalesce(pg_partition_root({oid})::oid, {oid})"
+"""The index of the partitioned table that an index is a part of, or itself."""
 COUNTERS = ("n_tup_ins", "n_tup_upd", "n_tup_hot_upd")
 
 
@@ -80,7 +104,7 @@ class IndexCost:
 def cost_of(facts: Facts, row: QueryRow) -> IndexCost:
     """What the index of a row costs; the row has `COLUMNS`."""
     size_bytes = int(row["relpages"]) * PAGE_BYTES
-    if row["is_partial"] or row["n_tup_ins"] is None:
+    if row["is_partial"] or row["n_tup_ins"] is None or facts.is_standby:
         return IndexCost(size_bytes=size_bytes, entries_a_day=None, wal_bytes_a_day=None)
     entries = row["n_tup_ins"] + row["n_tup_upd"] - row["n_tup_hot_upd"]
     entries_a_day = facts.a_day(row, float(entries))

@@ -4,6 +4,7 @@ What an examination found: one screen first, then all of it; and a rule in words
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from pgheadroom.doctor.rule import Rule
@@ -17,6 +18,7 @@ from pgheadroom.units import show_bytes, show_count, show_duration
 SCREEN = 6
 """Findings of the first screen: each takes about four lines, and the whole 24; arbitrary."""
 
+_DO, _UNDO = "do: ", "undo: "
 _CSV = ("severity", "rule", "object", "text", "price", "price_unit", "price_basis", "sql")
 
 
@@ -74,16 +76,21 @@ def blind_lines(diagnosis: Diagnosis) -> Iterator[str]:
 
 
 def finding_lines(found: Finding) -> list[str]:
-    """A finding for a terminal: what, its price, what to do."""
+    """A finding for a terminal: what, its price, what to do; see `is_statement`."""
     lines = [found.text, f"price: {priced(found.price)}"]
     remedy = found.remedy
-    lines += [f"do: {statement};" for statement in remedy.sql]
+    lines += [f"{_DO}{statement};" for statement in remedy.sql]
     beside = [remedy.text]
     beside += [f"Lock: {remedy.lock}." if remedy.lock else ""]
     beside += [f"Cost: {remedy.cost}." if remedy.cost else ""]
-    beside += [f"Undo: {remedy.undo}." if remedy.undo else ""]
     lines.append(" ".join(filter(None, beside)))
+    lines += [f"{_UNDO}{remedy.undo};"] if remedy.undo else []
     return [printable(line) for line in lines]
+
+
+def is_statement(line: str) -> bool:
+    """Whether a line is to be copied, and so must stay one line whatever the terminal's width."""
+    return line.startswith((_DO, _UNDO))
 
 
 def priced(price: Price) -> str:
@@ -145,20 +152,26 @@ def as_markdown(diagnosis: Diagnosis) -> str:
         lines += [f"- Price: {text.markdown_text(priced(found.price))}"]
         lines += [f"- {text.markdown_text(line)}" for line in _remedy(found)]
         if found.remedy.sql:
-            lines += ["", "```sql", *(f"{_one_line(one)};" for one in found.remedy.sql), "```"]
+            lines += ["", *_fenced(found.remedy.sql)]
+        if found.remedy.undo:
+            lines += ["", "Undo:", "", *_fenced([found.remedy.undo])]
     return "\n".join([*lines, ""])
 
 
 def _remedy(found: Finding) -> Iterator[str]:
     remedy = found.remedy
     yield remedy.text
-    for name, value in (("Lock", remedy.lock), ("Cost", remedy.cost), ("Undo", remedy.undo)):
+    for name, value in (("Lock", remedy.lock), ("Cost", remedy.cost)):
         if value:
             yield f"{name}: {value}"
 
 
-def _one_line(statement: str) -> str:
-    return printable(statement).replace("`", "'")
+def _fenced(statements: Sequence[str]) -> list[str]:
+    """A block of SQL, between fences that no name in it ends."""
+    lines = [f"{printable(statement)};" for statement in statements]
+    runs = [len(run) for line in lines for run in re.findall("`+", line)]
+    fence = "`" * (1 + max([2, *runs]))
+    return [f"{fence}sql", *lines, fence]
 
 
 def explained(rule: Rule) -> list[str]:

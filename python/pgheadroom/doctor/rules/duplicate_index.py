@@ -14,29 +14,35 @@ _SQL = f"""
 WITH own AS MATERIALIZED (
     SELECT i.indexrelid, i.indrelid, c.relam, i.indnatts, i.indnkeyatts, i.indkey::text AS keys,
            i.indclass::text AS classes, i.indcollation::text AS collations,
-           i.indoption::text AS options, i.indisunique, i.indnullsnotdistinct,
+           i.indoption::text AS options, i.indisunique, i.indnullsnotdistinct, i.indimmediate,
            regexp_replace(i.indexprs::text, ':location -?[0-9]+', '', 'g') AS exprs,
            regexp_replace(i.indpred::text, ':location -?[0-9]+', '', 'g') AS pred,
-           i.indisreplident OR i.indisclustered OR i.indisprimary OR i.indisexclusion
+           pg_stat_get_numscans(i.indexrelid) AS scans,
+           -- A partition's part of an index stays as long as the whole.
+           c.relispartition OR i.indisreplident OR i.indisclustered OR i.indisprimary
+             OR i.indisexclusion
              OR EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = i.indexrelid) AS is_needed
     FROM pg_index i
     JOIN pg_class c ON c.oid = i.indexrelid
     JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE i.indisvalid AND NOT c.relispartition
+    WHERE i.indisvalid
       AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
 )
 SELECT DISTINCT ON (a.indexrelid)
        a.indexrelid::int8 AS oid, n.nspname AS schema, c.relname AS name,
        tn.nspname AS table_schema, t.relname AS table_name, c.relkind = 'I' AS is_partitioned,
        kc.relname AS kept_name, b.is_needed AS kept_is_needed, b.indisunique AS kept_is_unique,
-       pg_get_indexdef(a.indexrelid) AS definition,
-{index_cost.COLUMNS}
+       b.indexrelid::int8 AS kept_oid,
+       {index_cost.WHOLE.format(oid="b.indexrelid")}::int8 AS kept_whole_oid,
+{index_cost.LEAF_COLUMNS}
 FROM own a
 JOIN own b ON b.indrelid = a.indrelid AND b.indexrelid <> a.indexrelid
   AND (b.relam, b.indnatts, b.indnkeyatts, b.keys, b.classes, b.collations, b.options)
     = (a.relam, a.indnatts, a.indnkeyatts, a.keys, a.classes, a.collations, a.options)
   AND b.exprs IS NOT DISTINCT FROM a.exprs AND b.pred IS NOT DISTINCT FROM a.pred
-  AND (NOT a.indisunique OR (b.indisunique AND b.indnullsnotdistinct = a.indnullsnotdistinct))
+  AND (NOT a.indisunique
+       OR (b.indisunique AND b.indnullsnotdistinct = a.indnullsnotdistinct
+           AND (b.indimmediate OR NOT a.indimmediate)))
 JOIN pg_index i ON i.indexrelid = a.indexrelid
 JOIN pg_class c ON c.oid = a.indexrelid
 JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -44,11 +50,13 @@ JOIN pg_class t ON t.oid = a.indrelid
 JOIN pg_namespace tn ON tn.oid = t.relnamespace
 JOIN pg_class kc ON kc.oid = b.indexrelid
 JOIN pg_am am ON am.oid = c.relam
--- Which of the two goes: the one that nothing needs; the one that is not unique; the younger.
+{index_cost.LEAVES}
+-- Which goes: what nothing needs, is not unique, is read less, is younger, in this order. The one
+-- that is kept is the first of all, which does not go for another.
 WHERE NOT a.is_needed
-  AND (b.is_needed OR (b.indisunique AND NOT a.indisunique)
-       OR (b.indisunique = a.indisunique AND a.indexrelid > b.indexrelid))
-ORDER BY a.indexrelid, b.is_needed DESC, b.indexrelid
+  AND (b.is_needed, b.indisunique, b.scans, 0 - b.indexrelid::int8)
+    > (a.is_needed, a.indisunique, a.scans, 0 - a.indexrelid::int8)
+ORDER BY a.indexrelid, b.is_needed DESC, b.indisunique DESC, b.scans DESC, b.indexrelid
 """
 
 
@@ -71,13 +79,16 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
                 if concurrently
                 else "ACCESS EXCLUSIVE on the table, for a moment",
                 cost="none",
-                undo=row["definition"],
             ),
             price=cost.price,
             size_bytes=cost.size_bytes,
             entries_a_day=cost.entries_a_day,
             wal_bytes_a_day=cost.wal_bytes_a_day,
+            idx_scan=int(row["idx_scan"]),
+            index_oid=int(row["oid"]),
             kept=kept,
+            kept_oid=int(row["kept_oid"]),
+            kept_whole_oid=int(row["kept_whole_oid"]),
         )
 
 
@@ -91,7 +102,8 @@ RULE = Rule(
     key=("oid",),
     threshold="Any two valid indexes of the same method, columns, operator classes, collations, "
     "orders, expressions and predicate. Never one that enforces a constraint or is a replica "
-    "identity; a unique one only beside another unique one.",
+    "identity; a unique one only beside another unique one that is checked as early. Which one "
+    "goes: what nothing needs, is not unique, was read less, is younger, in this order.",
     severity="warning from 1 GiB of pages or of WAL a day on, else info.",
     price="WAL a day of its entries where counters tell it, else its pages.",
     remedy="DROP INDEX CONCURRENTLY of the one that nothing needs.",

@@ -22,7 +22,7 @@ SELECT c.oid::int8 AS oid, n.nspname AS schema, c.relname AS name,
        pg_stat_get_tuples_newpage_updated(c.oid) AS n_tup_newpage_upd,
        (SELECT count(*) FROM pg_index i WHERE i.indrelid = c.oid AND i.indisready) AS indexes
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind = 'r' AND pg_stat_get_tuples_updated(c.oid) > 0
+WHERE c.relkind = 'r'
   AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
 """
 

@@ -22,7 +22,7 @@ SELECT c.oid::int8 AS oid, n.nspname AS schema, c.relname AS name,
        coalesce((SELECT p.option_value::int FROM pg_options_to_table(c.reloptions) p
                  WHERE p.option_name = 'fillfactor'), 100) AS fillfactor
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind = 'r' AND pg_stat_get_tuples_updated(c.oid) > 0
+WHERE c.relkind = 'r'
   AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
 """
 

@@ -16,27 +16,29 @@ WITH own AS MATERIALIZED (
            i.indclass::text AS classes, i.indcollation::text AS collations,
            i.indoption::text AS options, i.indisunique, c.relpages,
            regexp_replace(i.indpred::text, ':location -?[0-9]+', '', 'g') AS pred,
-           i.indisreplident OR i.indisclustered OR i.indisprimary OR i.indisexclusion
+           c.relispartition OR i.indisreplident OR i.indisclustered OR i.indisprimary
+             OR i.indisexclusion
              OR EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = i.indexrelid) AS is_needed
     FROM pg_index i
     JOIN pg_class c ON c.oid = i.indexrelid
     JOIN pg_am am ON am.oid = c.relam AND am.amname = 'btree'
     JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE i.indisvalid AND NOT c.relispartition AND i.indexprs IS NULL
+    WHERE i.indisvalid AND i.indexprs IS NULL
       AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
 )
 SELECT DISTINCT ON (a.indexrelid)
        a.indexrelid::int8 AS oid, n.nspname AS schema, c.relname AS name,
        tn.nspname AS table_schema, t.relname AS table_name, c.relkind = 'I' AS is_partitioned,
        kc.relname AS kept_name, kc.relpages AS kept_relpages,
-       pg_get_indexdef(a.indexrelid) AS definition,
-       pg_stat_get_numscans(a.indexrelid) AS idx_scan,
-{index_cost.COLUMNS}
+       b.indexrelid::int8 AS kept_oid,
+       {index_cost.WHOLE.format(oid="b.indexrelid")}::int8 AS kept_whole_oid,
+{index_cost.LEAF_COLUMNS}
 FROM own a
-JOIN own b ON b.indrelid = a.indrelid AND b.indnkeyatts > a.indnkeyatts
-  AND starts_with(b.keys, a.keys || ' ') AND starts_with(b.classes, a.classes || ' ')
-  AND starts_with(b.collations, a.collations || ' ')
-  AND starts_with(b.options, a.options || ' ') AND b.pred IS NOT DISTINCT FROM a.pred
+-- As many keys and more columns are those of INCLUDE, which have no class nor order.
+JOIN own b ON b.indrelid = a.indrelid AND b.indnkeyatts >= a.indnkeyatts
+  AND starts_with(b.keys, a.keys || ' ') AND starts_with(b.classes || ' ', a.classes || ' ')
+  AND starts_with(b.collations || ' ', a.collations || ' ')
+  AND starts_with(b.options || ' ', a.options || ' ') AND b.pred IS NOT DISTINCT FROM a.pred
 JOIN pg_index i ON i.indexrelid = a.indexrelid
 JOIN pg_class c ON c.oid = a.indexrelid
 JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -44,6 +46,7 @@ JOIN pg_class t ON t.oid = a.indrelid
 JOIN pg_namespace tn ON tn.oid = t.relnamespace
 JOIN pg_class kc ON kc.oid = b.indexrelid
 JOIN pg_am am ON am.oid = c.relam
+{index_cost.LEAVES}
 WHERE NOT a.is_needed AND NOT a.indisunique AND a.indnatts = a.indnkeyatts
 ORDER BY a.indexrelid, b.relpages, b.indexrelid
 """
@@ -68,14 +71,16 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
                 if concurrently
                 else "ACCESS EXCLUSIVE on the table, for a moment",
                 cost="reads go to more pages",
-                undo=row["definition"],
             ),
             price=cost.price,
             size_bytes=cost.size_bytes,
             entries_a_day=cost.entries_a_day,
             wal_bytes_a_day=cost.wal_bytes_a_day,
             idx_scan=int(row["idx_scan"]),
+            index_oid=int(row["oid"]),
             kept=kept,
+            kept_oid=int(row["kept_oid"]),
+            kept_whole_oid=int(row["kept_whole_oid"]),
             kept_size_bytes=kept_bytes,
         )
 
@@ -88,8 +93,9 @@ RULE = Rule(
     decide=_decide,
     counters=index_cost.COUNTERS,
     key=("oid",),
-    threshold="All key columns of a B-tree are the first ones of another, in the same order, of "
-    "the same classes, collations and predicate, and it includes no other column. Never a unique "
+    threshold="All columns of a B-tree are the first key columns of another, in the same order, of "
+    "the same classes, collations and predicate; the other has more of them, or includes some "
+    "(INCLUDE). Never one that includes columns itself, a unique "
     "one, one that enforces a constraint or is a replica identity.",
     severity="info: the narrower one is quicker to read, so which is better is a question of use.",
     price="WAL a day of its entries where counters tell it, else its pages.",

@@ -45,13 +45,7 @@ SELECT i.indexrelid::int8 AS oid, n.nspname AS schema, c.relname AS name,
        i.indexprs IS NOT NULL AS has_expressions, c.relkind = 'I' AS is_partitioned,
        (SELECT CASE WHEN bool_and(a.attlen > 0) THEN sum(a.attlen) END
         FROM pg_attribute a WHERE a.attrelid = i.indexrelid)::float8 AS key_bytes,
-       w.n_tup_ins, w.n_tup_upd, w.n_tup_hot_upd,
-       -- The text of an expression may need a lock on the table.
-       CASE WHEN i.indexprs IS NULL AND i.indpred IS NULL
-              OR NOT EXISTS (SELECT FROM pg_locks l
-                             WHERE l.locktype = 'relation' AND l.mode = 'AccessExclusiveLock'
-                               AND l.relation = i.indrelid)
-            THEN pg_get_indexdef(i.indexrelid) END AS definition
+       w.n_tup_ins, w.n_tup_upd, w.n_tup_hot_upd
 FROM whole w
 JOIN pg_index i ON i.indexrelid = w.root
 JOIN pg_class c ON c.oid = i.indexrelid
@@ -82,6 +76,7 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding | Blind]
             remedy=_remedy(facts, row),
             price=cost.price,
             idx_scan=int(row["idx_scan"]),
+            index_oid=int(row["oid"]),
             statistics_days=round(age_days, 1),
             size_bytes=cost.size_bytes,
             entries_a_day=cost.entries_a_day,
@@ -106,7 +101,6 @@ def _remedy(facts: Facts, row: QueryRow) -> Remedy:
         if row["is_partitioned"]
         else "SHARE UPDATE EXCLUSIVE: readers and writers go on",
         cost="none but building it again, should somebody miss it",
-        undo=row["definition"],
     )
 
 
@@ -123,7 +117,7 @@ RULE = Rule(
     "what closes a month runs once in it; of at least 1 MiB, or 10,000 entries a day: what is less "
     "costs nobody anything. Never one that is unique, enforces a constraint, is a replica "
     "identity, what CLUSTER goes by, begins with the columns of a foreign key, or is an index of "
-    "such partitions.",
+    "such partitions; nor one that another finding keeps.",
     severity="warning from 1 GiB of pages or of WAL a day on, else info; info where a standby is "
     "there, for that counts its own reads.",
     price="WAL a day of its entries where counters tell it, else its pages.",

@@ -1,0 +1,70 @@
+"""
+Remedies that agree: what one finding keeps no other one drops, and each can be run as it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from pgheadroom.doctor.values import Finding, Remedy
+
+_DROPPING = ("duplicate-index", "overlapping-index", "unused-index")
+"""Rules that drop an index, the surest first: whoever has the same index twice loses nothing."""
+_RELOAD = "SELECT pg_reload_conf()"
+_HERE = ("SELECT ", "ALTER SYSTEM ")
+"""Beginnings of what a standby runs itself."""
+
+
+def agreed(findings: Iterable[Finding]) -> list[Finding]:
+    """
+    The findings, of which none drops an index that another keeps.
+
+    An index that is dropped by one is not told by another as well. Where one is to go for the sake
+    of another, that other one is not unused. What depends on a drop that comes first is told
+    without a statement: the next examination has it.
+    """
+    found = list(findings)
+    dropping = [each for rule in _DROPPING for each in found if each.rule == rule]
+    kept: set[object] = set()
+    gone: set[object] = set()
+    left: dict[int, Finding | None] = {}
+    unread = {each.numbers["index_oid"] for each in found if each.rule == "unused-index"}
+    for each in dropping:
+        index, keeps = each.numbers["index_oid"], _kept(each)
+        if index in gone or (each.rule == "unused-index" and index in kept):
+            left[id(each)] = None
+        elif index in kept:
+            left[id(each)] = _later(each, "Another finding keeps it: that one's index goes first.")
+        elif keeps & gone:
+            left[id(each)] = _later(each, "The other one is to go itself, by another finding.")
+        elif each.rule == "overlapping-index" and each.numbers["idx_scan"] and keeps & unread:
+            left[id(each)] = _later(each, "Nobody reads the other one (`unused-index`).")
+        elif each.remedy.sql:
+            gone.add(index)
+            kept |= keeps
+    return [one for each in found if (one := left.get(id(each), each)) is not None]
+
+
+def _kept(finding: Finding) -> set[object]:
+    """The index that is kept, and the one of the partitioned table that it is part of."""
+    names = ("kept_oid", "kept_whole_oid")
+    return {finding.numbers[name] for name in names if name in finding.numbers}
+
+
+def _later(finding: Finding, why: str) -> Finding:
+    return replace(finding, remedy=Remedy(text=f"{why} Look again afterwards."))
+
+
+def runnable(finding: Finding, *, is_standby: bool) -> Finding:
+    """The finding, its undo in force where it changes a setting; at a standby, where it is done."""
+    remedy = finding.remedy
+    if remedy.undo is not None and remedy.undo.startswith("ALTER SYSTEM") and _RELOAD in remedy.sql:
+        remedy = replace(remedy, undo=f"{remedy.undo}; {_RELOAD}")
+    if is_standby and _changes_data(remedy.sql):
+        remedy = replace(remedy, text=f"On the primary: {remedy.text}")
+    return finding if remedy is finding.remedy else replace(finding, remedy=remedy)
+
+
+def _changes_data(statements: Sequence[str]) -> bool:
+    return any(not statement.startswith(_HERE) for statement in statements)
