@@ -212,7 +212,10 @@ def foreign_key_right(finding: Finding, diagnosis: Diagnosis) -> None:
     assert finding.numbers["relpages"] == 133
     assert finding.numbers["deletes"] == 3
     near(finding.price.amount, a_day(3 * 133 * 8192, diagnosis))
-    assert finding.remedy.sql == ('CREATE INDEX CONCURRENTLY ON "public"."child" (parent)',)
+    assert finding.remedy.sql == (
+        'CREATE INDEX CONCURRENTLY "child_parent_fkey_idx" ON "public"."child" (parent)',
+    )
+    assert finding.remedy.undo == 'DROP INDEX CONCURRENTLY "public"."child_parent_fkey_idx"'
 
 
 def held_right(finding: Finding, _diagnosis: Diagnosis) -> None:
@@ -276,6 +279,18 @@ def dead_right(finding: Finding, _diagnosis: Diagnosis) -> None:
     near(finding.numbers["trigger_rows"], 50 + 0.2 * 40_000)
     assert finding.price.amount is not None
     assert finding.price.amount >= 10 * 2**20
+
+
+def unowned_right(finding: Finding, _diagnosis: Diagnosis) -> None:
+    last, end = finding.numbers["last_value"], finding.numbers["end_value"]
+    assert (last, end) in ((1_900_000_000, 2**31 - 1), (9 * 10**18, 2**63 - 2))
+    assert finding.remedy.sql == (), "who takes its numbers may be too narrow"
+
+
+def narrow_right(finding: Finding, _diagnosis: Diagnosis) -> None:
+    near(finding.numbers["used_frac"], 1.9e9 / 2**31, within=0.001)
+    assert finding.remedy.sql == (), "the column comes first"
+    assert "t.id bigint first" in finding.remedy.text
 
 
 def large_right(finding: Finding, _diagnosis: Diagnosis) -> None:

@@ -165,37 +165,49 @@ def asked(cluster: Cluster, query: str) -> Any:
 
 
 def test_horizon_holders(shared: Cluster) -> None:
-    """A session, a prepared transaction and a slot: as old as they are, or young and silent."""
+    """A session, a prepared transaction and a slot: what they keep, or nothing yet and silent."""
     with database(shared, "fires") as dbname:
         run(
-            shared, dbname, "CREATE TABLE t (v int);\nINSERT INTO t SELECT generate_series(1, 1000)"
+            shared,
+            dbname,
+            "CREATE TABLE t (v int, w text);\n"
+            "INSERT INTO t SELECT i, repeat('x', 1900) FROM generate_series(1, 12000) i;\n"
+            "VACUUM ANALYZE t;\n",
         )
-        run(shared, dbname, "VACUUM ANALYZE t")
-        with shared.connect(dbname, autocommit=False, application_name="report") as holder:
-            holder.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            holder.execute("SELECT 1")
-            pid = holder.info.backend_pid
-            run(shared, dbname, "UPDATE t SET v = -v WHERE v <= 600")
-            young = examined(shared, dbname, "horizon-holder")
-            aged = examined(shared, dbname, "horizon-holder", ahead_s=7200)
-        ended = examined(shared, dbname, "horizon-holder", ahead_s=7200)
+        look = partial(examined, shared, dbname, "horizon-holder")
+        with (
+            shared.connect(dbname, autocommit=False, application_name="report") as holder,
+            shared.connect("postgres", autocommit=False) as elsewhere,
+        ):
+            for session in (holder, elsewhere):
+                session.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+                session.execute("SELECT 1")
+            pid, other = holder.info.backend_pid, elsewhere.info.backend_pid
+            run(shared, dbname, "UPDATE t SET v = -v")
+            assert look(ahead_s=7200).findings == (), "hardly anything happened since"
+            burn(shared, dbname, 200)
+            young, aged = look(), look(ahead_s=7200)
+        ended = look(ahead_s=7200)
         assert young.findings == ended.findings == ()
-        found = only(aged.findings, "horizon-holder", f"session {pid}")
-        assert found is not None
+        found, beside = aged.findings
+        assert (found.object, beside.object) == (f"session {pid}", f"session {other}")
         assert found.severity == "warning"
         near(found.numbers["age_s"], 7200)
         # Some rows of catalogs are dead too.
         dead, price = found.numbers["dead_rows"], found.price.amount
         assert isinstance(dead, int)
-        assert 600 <= dead < 800
-        # Five pages hold the 1,000 rows; 600 of the 1,600 versions are dead.
+        assert 12_000 <= dead < 12_200
+        # 3,000 pages hold the rows; half of the versions are dead.
         assert price is not None
-        assert 5 * 8192 * 600 / 1600 <= price < 10 * 8192
+        assert 1500 * 8192 <= price < 1520 * 8192
         assert found.remedy.sql == (f"SELECT pg_terminate_backend({pid})",)
+        # Rows of this database do not concern a session of another.
+        assert (beside.severity, beside.numbers["dead_rows"]) == ("info", None)
+        assert "of the database postgres" in beside.text
 
-        run(shared, dbname, "BEGIN;\nDELETE FROM t WHERE v = 601;\nPREPARE TRANSACTION 'two'")
-        aged = examined(shared, dbname, "horizon-holder", ahead_s=600)
-        young = examined(shared, dbname, "horizon-holder")
+        run(shared, dbname, "BEGIN;\nDELETE FROM t WHERE v = -601;\nPREPARE TRANSACTION 'two'")
+        burn(shared, dbname, 200)
+        young, aged = look(), look(ahead_s=600)
         run(shared, dbname, "ROLLBACK PREPARED 'two'")
         assert young.findings == ()
         found = only(aged.findings, "horizon-holder", "prepared transaction two")
@@ -204,22 +216,14 @@ def test_horizon_holders(shared: Cluster) -> None:
         near(found.numbers["age_s"], 600)
 
         run(shared, dbname, "SELECT pg_create_logical_replication_slot('log', 'pgoutput')")
-        young = examined(shared, dbname, "horizon-holder")
-        assert young.findings == ()
-        if shared.version.major >= 17:  # when nobody used it any more
-            aged = examined(shared, dbname, "horizon-holder", ahead_s=7200)
-            found = only(aged.findings, "horizon-holder", "slot log")
-            assert found is not None
-            assert found.severity == "warning"
+        assert look().findings == look(ahead_s=7200).findings == ()
         burn(shared, dbname, 100_000)
-        found = only(
-            examined(shared, dbname, "horizon-holder").findings, "horizon-holder", "slot log"
-        )
+        found = only(look(ahead_s=7200).findings, "horizon-holder", "slot log")
         run(shared, dbname, "SELECT pg_drop_replication_slot('log')")
-        if shared.version.major < 17:
-            assert found is not None
-            assert found.severity == "info"
-            near(found.numbers["age_xids"], 100_000)
+        assert found is not None
+        assert found.severity == "info", "it keeps rows of catalogs alone"
+        assert found.numbers["dead_rows"] is None
+        near(found.numbers["age_xids"], 100_000)
 
 
 def burn(cluster: Cluster, dbname: str, xids: int) -> None:
@@ -243,6 +247,8 @@ def test_vacuum_passes(shared: Cluster) -> None:
             "VACUUM ANALYZE t;\nDELETE FROM t WHERE id % 8 > 0;\n",
         )
         (pages,) = rows_of(shared, dbname, "SELECT relpages FROM pg_class WHERE relname = 't_pkey'")
+        (late,) = examined(shared, dbname, "autovacuum-late").findings
+        assert late.remedy.sql == ('VACUUM (VERBOSE) "public"."t"',)
         small = "64kB" if shared.version.major >= 17 else "1MB"
         for memory, fires in ((small, True), ("64MB", False)):
             with shared.connect(dbname) as slow:
@@ -253,11 +259,16 @@ def test_vacuum_passes(shared: Cluster) -> None:
                 try:
                     until(partial(_went_on, shared, passes=fires), "VACUUM has gone so far")
                     diagnosis = examined(shared, dbname, "vacuum-passes")
+                    burn(shared, dbname, 200)
+                    (late,) = examined(shared, dbname, "autovacuum-late").findings
+                    held = examined(shared, dbname, "horizon-holder", ahead_s=7200)
                 finally:
                     slow.cancel_safe()
                     worker.join()
             found = only(diagnosis.findings, "vacuum-passes", "t")
             assert (found is not None) == fires
+            assert (late.severity, late.remedy.sql) == ("info", ()), "it is at work"
+            assert held.findings == (), "it keeps nothing for others"
             if found is not None:
                 assert found.severity == "info"
                 passes = found.numbers["passes"]
@@ -303,13 +314,27 @@ def test_archiver(shared: Cluster) -> None:
                 lambda: asked(shared, "SELECT failed_count FROM pg_stat_archiver") > failed,
                 "archiving fails",
             )
-            diagnosis = examined(shared, dbname, "archiver-failing")
+            look = partial(examined, shared, dbname, "archiver-failing")
+            diagnosis, stalled = look(), look(ahead_s=600)
+            run(shared, dbname, "SELECT pg_logical_emit_message(false, 'doctor', 'x')")
+            asked(shared, segment)
+            two = look(ahead_s=600)
+            run(shared, dbname, "ALTER SYSTEM SET archive_command = '';\nSELECT pg_reload_conf()")
+            without = look()
         finally:
             run(shared, dbname, "ALTER SYSTEM RESET archive_command;\nSELECT pg_reload_conf()")
         found = only(diagnosis.findings, "archiver-failing", "archive_command")
         assert found is not None
-        assert found.severity == "error"
+        assert found.severity == "info", "it has tried for a moment"
         archiver_right(found, diagnosis)
+        (late,) = stalled.findings
+        assert late.severity == "warning", "one segment"
+        (far,) = two.findings
+        assert far.severity == "error"
+        assert far.numbers["waiting_bytes"] == 2 * 16 * 2**20
+        (unset,) = without.findings
+        assert unset.severity == "error"
+        assert "neither archive_command nor archive_library" in unset.text
 
 
 def test_checkpoints(shared: Cluster) -> None:
@@ -380,22 +405,32 @@ def test_damaged_page(shared: Cluster) -> None:
 
 
 def test_configuration_errors(shared: Cluster) -> None:
-    """A line that the next reload would not understand."""
+    """Lines that the next reload would not take; one that waits for a restart is no error."""
     file = shared.data_dir / "postgresql.conf"
     before = file.read_text()
+    line = len(before.splitlines()) + 2
     with database(shared, "fires") as dbname:
-        assert examined(shared, dbname, "configuration-errors").findings == ()
-        try:
-            with file.open("a") as configuration:
-                configuration.write("\nnonsense_here = 1\n")
-            diagnosis = examined(shared, dbname, "configuration-errors")
-        finally:
-            file.write_text(before)
-            reload(shared)
-    found = only(diagnosis.findings, "configuration-errors", "nonsense_here")
-    assert found is not None
-    assert found.severity == "warning"
-    assert found.numbers["sourceline"] == len(before.splitlines()) + 2
+        for text, about in (
+            ("nonsense_here = 1", "nonsense_here"),
+            ("work_mem = banana", "work_mem"),
+            ("max_files_per_process = banana", "max_files_per_process"),
+            ("max_files_per_process = 999", None),
+            ("work_mem = 5MB", None),
+        ):
+            try:
+                with file.open("a") as configuration:
+                    configuration.write(f"\n{text}\n")
+                diagnosis = examined(shared, dbname, "configuration-errors")
+            finally:
+                file.write_text(before)
+            found = only(diagnosis.findings, "configuration-errors", about or "")
+            if about is None:
+                assert found is None
+                continue
+            assert found is not None
+            assert found.severity == "warning"
+            assert found.numbers["sourceline"] == line
+    reload(shared)
 
 
 @pytest.fixture(scope="module", params=servers())

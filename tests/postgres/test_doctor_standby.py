@@ -31,10 +31,11 @@ def held(primary: Cluster, standby: Cluster) -> Diagnosis:
     """While a query of the standby holds a snapshot that the primary is told of."""
     with standby.connect(autocommit=False) as reader:
         reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        reader.execute("SELECT 1")
+        found = reader.execute("SELECT pg_snapshot_xmin(pg_current_snapshot())::text").fetchone()
+        assert found is not None
         query = (
-            "SELECT (SELECT count(*) FROM pg_stat_replication WHERE backend_xmin IS NOT NULL)"
-            " + (SELECT count(*) FROM pg_replication_slots WHERE xmin IS NOT NULL) > 0"
+            f"SELECT EXISTS (SELECT FROM pg_stat_replication WHERE backend_xmin = '{found[0]}')"
+            f" OR EXISTS (SELECT FROM pg_replication_slots WHERE xmin = '{found[0]}')"
         )
         until(lambda: bool(asked(primary, query)), "the primary knows of it")
         young = examined(primary, "postgres", "horizon-holder")

@@ -31,6 +31,7 @@ from pgheadroom.doctor.values import (
     Severity,
     no_price,
 )
+from pgheadroom.doctor.where_set import change_of
 from pgheadroom.errors import InputError, ParameterError
 from pgheadroom.lab import experiments
 from pgheadroom.report import doctor as doctor_report
@@ -288,7 +289,7 @@ def test_plain_rules_have_known_fields() -> None:
     data = tomllib.loads((folder / "plain.toml").read_text(encoding="utf-8"))
     known = {
         *("id", "question", "book", "sql", "severity", "effect", "threshold", "text", "remedy"),
-        *("remedy_sql", "lock", "cost", "undo", "price", "blind", "link"),
+        *("remedy_sql", "to", "lock", "cost", "undo", "price", "blind", "link"),
         *("needs_monitor", "on_standby"),
     }
     for entry in data["rule"]:
@@ -337,3 +338,131 @@ def test_what_is_printed() -> None:
     text = doctor_report.as_markdown(found)
     assert text.count("## info: unused-index") == 9
     assert doctor_report.as_csv(found).count("\n") == 10
+
+
+def row_of_setting(source: str, **more: Any) -> dict[str, Any]:
+    return {
+        "object": "enable_seqscan",
+        "setting": "off",
+        "source": source,
+        "sourcefile": None,
+        "sourceline": None,
+        "context": "user",
+        "database": "shop",
+        "role": '"The role"',
+        **more,
+    }
+
+
+@pytest.mark.parametrize(
+    ("row", "to", "sql", "undo"),
+    [
+        (
+            row_of_setting("database"),
+            "",
+            ("ALTER DATABASE shop RESET enable_seqscan",),
+            "ALTER DATABASE shop SET enable_seqscan = 'off'",
+        ),
+        (
+            row_of_setting("database user"),
+            "on",
+            ('ALTER ROLE "The role" IN DATABASE shop RESET enable_seqscan',),
+            "ALTER ROLE \"The role\" IN DATABASE shop SET enable_seqscan = 'off'",
+        ),
+        (row_of_setting("command line"), "on", (), None),
+        (
+            row_of_setting("configuration file", sourcefile="/etc/p.conf", sourceline=3),
+            "",
+            (),
+            None,
+        ),
+        (row_of_setting("configuration file"), "", (), None),
+        (
+            row_of_setting("configuration file", sourcefile="/etc/p.conf", sourceline=3),
+            "on",
+            ("ALTER SYSTEM SET enable_seqscan = on", "SELECT pg_reload_conf()"),
+            "ALTER SYSTEM RESET enable_seqscan",
+        ),
+        (
+            row_of_setting("configuration file", sourcefile="/d/postgresql.auto.conf"),
+            "",
+            ("ALTER SYSTEM RESET enable_seqscan", "SELECT pg_reload_conf()"),
+            "ALTER SYSTEM SET enable_seqscan = 'off'",
+        ),
+    ],
+)
+def test_a_setting_is_changed_where_it_is_set(
+    row: dict[str, Any], to: str, sql: tuple[str, ...], undo: str | None
+) -> None:
+    """ALTER SYSTEM RESET does nothing for what a role, a file or a command line sets."""
+    made = change_of(row, to, "Take it out.", None)
+    assert (made.sql, made.undo) == (sql, undo)
+    if row["sourceline"] and not to:
+        assert "line 3 of /etc/p.conf" in made.text
+
+
+def test_ids_that_are_taken_fast() -> None:
+    """Young ids are no error however fast they go; nor are old ones by a rate of seconds."""
+    rule = rule_named("transaction-ids")
+    given = facts(autovacuum_freeze_max_age="200000000", vacuum_failsafe_age="1600000000")
+    row = {"name": "shop", "next_xid": 1e8, "lets_in": True, "oldest": ["t", "p"]}
+
+    def severities(age: int, interval_s: float) -> list[str]:
+        seen = replace(given, interval_s=interval_s)
+        found = [*rule.decide(seen, [row | {"age_xids": age}])]
+        assert all(isinstance(each, Finding) for each in found)
+        return [each.severity for each in found if isinstance(each, Finding)]
+
+    assert severities(250_000_000, 600) == []
+    assert severities(350_000_000, 5) == ["warning"]
+    assert severities(350_000_000, 600) == ["error"]
+    for more, sql in (
+        ({}, ("VACUUM (VERBOSE) t",)),
+        ({"oldest": ["pg_temp_3.t", "t"]}, ()),
+        ({"lets_in": False, "oldest": None}, ()),
+    ):
+        (found,) = rule.decide(given, [row | {"age_xids": 350_000_000} | more])
+        assert isinstance(found, Finding)
+        assert found.remedy.sql == sql
+
+
+def test_toast_has_its_tables_options() -> None:
+    """All of them where it has none of its own: the remedy names the one that is set."""
+    rule = rule_named("autovacuum-off")
+    row = {
+        "schema": "public",
+        "name": "t",
+        "is_toast": True,
+        "reltuples": 100.0,
+        "relpages": 10_000,
+        "n_dead_tup": 1000,
+        "n_live_tup": 100,
+        "reloptions": {"autovacuum_enabled": "off"},
+    }
+    for is_own, wanted in ((False, "autovacuum_enabled"), (True, "toast.autovacuum_enabled")):
+        (found,) = rule.decide(facts(), [row | {"has_own_toast_options": is_own}])
+        assert isinstance(found, Finding)
+        assert found.remedy.sql == (f'ALTER TABLE "public"."t" RESET ({wanted})',)
+
+
+def test_slots_that_are_invalid_or_at_work() -> None:
+    """Why is told where it is known, and a slot in use is never to be dropped."""
+    rule = rule_named("slot-keeps-wal")
+    given = facts(max_wal_size="1024", max_slot_wal_keep_size="-1")
+    row = {
+        "name": "s",
+        "slot_type": "logical",
+        "active": False,
+        "wal_status": "lost",
+        "has_position": False,
+        "kept_bytes": 0.0,
+        "reason": "rows_removed",
+    }
+    (lost,) = rule.decide(given, [row])
+    assert isinstance(lost, Finding)
+    assert "invalid (rows_removed)" in lost.text
+    assert lost.remedy.sql == ("SELECT pg_drop_replication_slot('s')",)
+    for status in ("lost", "unreserved"):
+        (active,) = rule.decide(given, [row | {"active": True, "wal_status": status}])
+        assert isinstance(active, Finding)
+        assert active.remedy.sql == ()

@@ -17,8 +17,14 @@ SELECT c.oid::int8 AS oid, coalesce(on_.nspname, n.nspname) AS schema,
        pg_stat_get_live_tuples(c.oid) AS n_live_tup, pg_stat_get_dead_tuples(c.oid) AS n_dead_tup,
        extract(epoch FROM greatest(pg_stat_get_last_autovacuum_time(c.oid),
                                    pg_stat_get_last_vacuum_time(c.oid)))::float8 AS vacuum_epoch_s,
+       -- A TOAST table without any of its own has all of its table's (do_autovacuum).
        (SELECT jsonb_object_agg(p.option_name, p.option_value)
-        FROM pg_options_to_table(c.reloptions) p) AS reloptions
+        FROM pg_options_to_table(coalesce(c.reloptions, o.reloptions)) p) AS reloptions,
+       c.relkind = 't' AND c.reloptions IS NOT NULL AS has_own_toast_options,
+       -- Whose work it is, is hidden from a role that does not monitor.
+       EXISTS (SELECT FROM pg_stat_progress_vacuum v
+               WHERE v.datname = current_database()
+                 AND coalesce(v.relid, c.oid) IN (c.oid, o.oid)) AS is_being_vacuumed
 FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace
 LEFT JOIN pg_class o ON c.relkind = 't' AND o.reltoastrelid = c.oid

@@ -2,7 +2,8 @@
 Rules that their query alone decides, as data: rules/plain.toml.
 
 Each row that the query gives is a finding; `{name}` in its texts is a column of the row. A column
-`bytes` or `seconds` is its price.
+`bytes` or `seconds` is its price. A rule with `to` is of a setting, whose row of pg_settings says
+where it is set; its statements follow from that.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 from pgheadroom.doctor.rule import Facts, QueryRow, Rule
 from pgheadroom.doctor.values import SEVERITIES, Finding, Price, Remedy, Severity, no_price
+from pgheadroom.doctor.where_set import change_of
 
 _OF_RULE = ("id", "question", "threshold", "price", "blind", "link")
 
@@ -66,16 +68,20 @@ def _finding(
         if row.get(unit) is not None:
             amount = float(row[unit])
             price = Price(amount=amount, unit=unit, basis="measured", text=rule.price)
+    if "to" in entry:
+        made = change_of(row, entry["to"], remedy.text, remedy.cost)
+    else:
+        made = replace(
+            remedy,
+            text=remedy.text.format(**row),
+            sql=tuple(statement.format(**row) for statement in remedy.sql),
+            undo=None if remedy.undo is None else remedy.undo.format(**row),
+        )
     return rule.finding(
         severity,
         str(row["object"]),
         entry["text"].format(**row),
         price=price,
-        remedy=replace(
-            remedy,
-            text=remedy.text.format(**row),
-            sql=tuple(statement.format(**row) for statement in remedy.sql),
-            undo=None if remedy.undo is None else remedy.undo.format(**row),
-        ),
+        remedy=made,
         **numbers,
     )

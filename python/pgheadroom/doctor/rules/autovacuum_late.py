@@ -27,12 +27,15 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
             ago = max(facts.now_s - row["vacuum_epoch_s"], 0.0)
             last = f"was last vacuumed {show_duration(ago)} ago"
         table = called(row["schema"], row["name"])
+        is_at_work = bool(row["is_being_vacuumed"])
         yield RULE.finding(
-            "warning" if times >= _WARN_TIMES else "info",
+            "warning" if times >= _WARN_TIMES and not is_at_work else "info",
             f"{table} (TOAST)" if row["is_toast"] else table,
             f"{dead:,} rows are dead, {times:,.1f} times what autovacuum waits for "
             f"({trigger:,.0f}), beside {row['n_live_tup']:,} live ones; it {last}.",
-            remedy=Remedy(
+            remedy=_AT_WORK
+            if is_at_work
+            else Remedy(
                 sql=(f"VACUUM (VERBOSE) {shown_relation(row['schema'], row['name'])}",),
                 text="See first whether something holds the horizon (`horizon-holder`), whether "
                 "all autovacuum_max_workers are busy elsewhere, or whether locks cancel it. Then "
@@ -47,8 +50,14 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
             n_live_tup=int(row["n_live_tup"]),
             trigger_rows=round(trigger, 1),
             dead_bytes=round(size),
+            is_being_vacuumed=is_at_work,
         )
 
+
+_AT_WORK = Remedy(
+    text="A VACUUM is at work on it at this moment (pg_stat_progress_vacuum): let it finish. "
+    "Another would wait for it, and autovacuum's would be cancelled for that."
+)
 
 RULE = Rule(
     id="autovacuum-late",
@@ -60,7 +69,7 @@ RULE = Rule(
     threshold="Twice the dead rows that autovacuum waits for, by settings and storage parameters, "
     "and 10 MiB of them: it looks every minute (autovacuum_naptime), so what is far beyond has "
     "been waiting, or is held off.",
-    severity="warning from five times on, else info.",
+    severity="warning from five times on, unless a VACUUM is at work on it; else info.",
     price="Bytes of the table's pages that dead rows take, by their share of all rows.",
     remedy="Find what holds it off; then VACUUM, and a higher autovacuum_vacuum_cost_limit.",
     blind="Many rows that were deleted within the last minute look the same. n_dead_tup is the "

@@ -20,7 +20,7 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
         if not dead_rows.is_switched_off(facts, row) or size < _BYTES_MIN or dead <= trigger:
             continue
         name = shown_relation(row["schema"], row["name"])
-        toast = "toast." if row["is_toast"] else ""
+        toast = "toast." if row["has_own_toast_options"] else ""
         where, sql, undo = "for all tables (autovacuum = off)", "", None
         if facts.settings["autovacuum"] != "off":
             where = f"for it ({toast}autovacuum_enabled)"

@@ -75,10 +75,10 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
         yield RULE.finding(
             "warning" if share >= _WARN_SHARE else "info",
             "max_wal_size",
-            f"{show_count(by_wal, 'checkpoint')} of {done:,} came because {show_bytes(distance)} "
-            f"of WAL were written, not by the clock, {facts.over(row)}. After each, a page's first "
-            f"change writes the whole page: up to {show_bytes(images)} of the "
-            f"{show_bytes(row['wal_bytes'])} ({images_share}).",
+            f"Up to {show_count(by_wal, 'checkpoint')} of {done:,} came because "
+            f"{show_bytes(distance)} of WAL were written, not by the clock, {facts.over(row)}. "
+            f"After each, a page's first change writes the whole page: up to {show_bytes(images)} "
+            f"of the {show_bytes(row['wal_bytes'])} ({images_share}).",
             remedy=Remedy(
                 sql=(
                     f"ALTER SYSTEM SET max_wal_size = '{wanted_mib}MB'",

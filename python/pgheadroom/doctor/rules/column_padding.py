@@ -44,6 +44,7 @@ SELECT b.oid::int8 AS oid, b.nspname AS schema, b.relname AS name, b.relpages,
          'avg_width', s.avg_width, 'null_frac', s.null_frac) ORDER BY a.attnum) AS columns
 FROM big b
 JOIN pg_attribute a ON a.attrelid = b.oid AND a.attnum > 0 AND NOT a.attisdropped
+  AND a.attgenerated <> 'v'  -- nothing of it is stored
 LEFT JOIN base d ON d.domain = a.atttypid
 LEFT JOIN pg_type t ON t.oid = coalesce(d.oid, a.atttypid)
 LEFT JOIN pg_stats s ON (s.schemaname, s.tablename, s.attname) = (b.nspname, b.relname, a.attname)

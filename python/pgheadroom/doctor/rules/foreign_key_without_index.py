@@ -6,42 +6,63 @@ from collections.abc import Iterator, Sequence
 
 from pgheadroom.doctor.rule import Facts, QueryRow, Rule, bytes_a_day, bytes_held
 from pgheadroom.doctor.values import Finding, Remedy
-from pgheadroom.quoting import called, shown_relation
+from pgheadroom.quoting import called, shown_identifier, shown_relation
 from pgheadroom.units import PAGE_BYTES, show_bytes
 
 _PAGES_MIN = 128
 _WARN_BYTES_A_DAY = 10 * 1024**3
 
+# By pg_inherits: pg_partition_tree locks every partition.
 _SQL = """
+WITH RECURSIVE tree AS (
+    SELECT c.oid AS root, c.oid AS relid, c.relkind
+    FROM pg_class c
+    WHERE c.relkind = 'p'
+      AND c.oid IN (SELECT unnest(ARRAY[k.conrelid, k.confrelid]) FROM pg_constraint k
+                    WHERE k.contype = 'f' AND k.conparentid = 0)
+    UNION ALL
+    SELECT t.root, l.oid, l.relkind
+    FROM tree t
+    JOIN pg_inherits i ON i.inhparent = t.relid
+    JOIN pg_class l ON l.oid = i.inhrelid
+), whole AS (
+    SELECT t.root, sum(l.relpages)::int8 AS relpages,
+           sum(pg_stat_get_tuples_deleted(t.relid))::int8 AS n_tup_del
+    FROM tree t JOIN pg_class l ON l.oid = t.relid WHERE t.relkind <> 'p' GROUP BY t.root
+)
 SELECT k.oid::int8 AS oid, k.conname AS name, n.nspname AS schema, c.relname AS child,
        pn.nspname AS parent_schema, p.relname AS parent, c.relkind = 'p' AS is_partitioned,
        (SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY u.place)
         FROM unnest(k.conkey) WITH ORDINALITY u(attnum, place)
         JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.attnum) AS columns,
-       CASE c.relkind WHEN 'p' THEN
-         (SELECT sum(l.relpages) FROM pg_partition_tree(c.oid) f JOIN pg_class l ON l.oid = f.relid
-          WHERE f.isleaf)
+       CASE c.relkind WHEN 'p' THEN (SELECT w.relpages FROM whole w WHERE w.root = c.oid)
        ELSE c.relpages END::int8 AS relpages,
-       CASE p.relkind WHEN 'p' THEN
-         (SELECT sum(pg_stat_get_tuples_deleted(f.relid)) FROM pg_partition_tree(p.oid) f
-          WHERE f.isleaf)
-       ELSE pg_stat_get_tuples_deleted(p.oid) END::int8 AS n_tup_del
+       CASE p.relkind WHEN 'p' THEN (SELECT w.n_tup_del FROM whole w WHERE w.root = p.oid)
+       ELSE pg_stat_get_tuples_deleted(p.oid) END::int8 AS n_tup_del,
+       (k.conname || '_idx')::name AS index_name,
+       EXISTS (SELECT FROM pg_class x
+               WHERE x.relnamespace = c.relnamespace AND x.relname = (k.conname || '_idx')::name)
+         AS is_taken
 FROM pg_constraint k
 JOIN pg_class c ON c.oid = k.conrelid
 JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_class p ON p.oid = k.confrelid
 JOIN pg_namespace pn ON pn.oid = p.relnamespace
-WHERE k.contype = 'f' AND k.conparentid = 0
+WHERE k.contype = 'f' AND k.conparentid = 0{enforced}
   AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
   -- The first columns of a usable index are the key's, in any order. A predicate that only leaves
-  -- NULLs out lets it be used, since a child that refers to a parent has none.
+  -- NULLs of one of these out lets it be used, since a child that refers to a parent has none.
   AND NOT EXISTS (
     SELECT FROM pg_index i
     JOIN pg_class ic ON ic.oid = i.indexrelid
     JOIN pg_am am ON am.oid = ic.relam
     WHERE i.indrelid = k.conrelid AND i.indisvalid
       AND (am.amname = 'btree' OR am.amname = 'hash' AND cardinality(k.conkey) = 1)
-      AND (i.indpred IS NULL OR i.indpred::text ~ '^\\{NULLTEST .*:nulltesttype 1 ')
+      AND (i.indpred IS NULL
+           OR i.indpred::text ~ ':nulltesttype 1 '
+              AND substring(i.indpred::text
+                            FROM '^\\{{NULLTEST :arg \\{{VAR :varno 1 :varattno (\\d+) ')::int2
+                  = ANY (k.conkey))
       AND i.indnkeyatts >= cardinality(k.conkey)
       AND (i.indkey::int2[])[0:cardinality(k.conkey) - 1] @> k.conkey)
 """
@@ -83,22 +104,27 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
 
 def _remedy(row: QueryRow) -> Remedy:
     table = shown_relation(row["schema"], row["child"])
+    # A name of its own, so that the undo can say it.
+    name, undo = "", None
+    if not row["is_taken"]:
+        name = f" {shown_identifier(row['index_name'])}"
+        undo = shown_relation(row["schema"], row["index_name"])
     if row["is_partitioned"]:
         return Remedy(
-            sql=(f"CREATE INDEX ON {table} ({row['columns']})",),
+            sql=(f"CREATE INDEX{name} ON {table} ({row['columns']})",),
             text="On a large table: CREATE INDEX CONCURRENTLY on each partition first, then this "
             "takes them in.",
             lock="SHARE: writers wait",
             cost="a scan of the table; then an entry for each insert and update that is not HOT",
-            undo="DROP INDEX",
+            undo=None if undo is None else f"DROP INDEX {undo}",
         )
     return Remedy(
-        sql=(f"CREATE INDEX CONCURRENTLY ON {table} ({row['columns']})",),
+        sql=(f"CREATE INDEX CONCURRENTLY{name} ON {table} ({row['columns']})",),
         text="Index the columns, unless rows of the parent are never deleted: an index costs too.",
         lock="SHARE UPDATE EXCLUSIVE: readers and writers go on",
         cost="two scans of the table; then an entry for each insert and update that is not HOT. "
         "HOT ends only for updates that change these columns.",
-        undo="DROP INDEX CONCURRENTLY",
+        undo=None if undo is None else f"DROP INDEX CONCURRENTLY {undo}",
     )
 
 
@@ -106,7 +132,11 @@ RULE = Rule(
     id="foreign-key-without-index",
     question="Which foreign keys make a delete of the parent read the whole child?",
     book=("B10.39",),
-    sql={15: _SQL},
+    sql={
+        15: _SQL.format(enforced=""),
+        # One that is not enforced looks for nothing.
+        18: _SQL.format(enforced=" AND k.conenforced"),
+    },
     decide=_decide,
     counters=("n_tup_del",),
     key=("oid",),
@@ -118,6 +148,6 @@ RULE = Rule(
     "first row that still refers, so it is the most.",
     remedy="CREATE INDEX CONCURRENTLY on the referring columns.",
     blind="Changes of the parent's key are not counted apart from other updates. relpages is of "
-    "the last VACUUM or ANALYZE.",
+    "the last VACUUM or ANALYZE; a table that was never vacuumed nor analyzed has none.",
     link="https://www.postgresql.org/docs/current/ddl-constraints.html#DDL-CONSTRAINTS-FK",
 )

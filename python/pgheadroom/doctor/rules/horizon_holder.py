@@ -13,30 +13,51 @@ _INFO_S = 300.0
 _WARN_S = 3600.0
 _INFO_XIDS = 100_000
 _WARN_XIDS = 10_000_000
+_MOVED_XIDS = 100
+_WARN_BYTES = 10 * 1024**2
 
-# A backend's own snapshot for VACUUM or CREATE INDEX CONCURRENTLY keeps nothing for others.
+# A backend's own snapshot for VACUUM or CREATE INDEX CONCURRENTLY keeps nothing for others
+# (PROC_IN_VACUUM, PROC_IN_SAFE_IC), but for an index with an expression or a predicate. ANALYZE
+# does, autovacuum's too. A snapshot without a transaction id moves on: it is as old as its
+# statement, or as its transaction where that idles.
 _HOLDERS = """
 WITH holders AS (
     SELECT 'session' AS kind, a.pid::text AS name, a.usename::text AS who, a.application_name,
-           a.state, a.datname = current_database() AS is_here,
+           a.state, a.datname::text AS database, a.datname = current_database() AS is_here,
+           false AS is_catalog, z.pid IS NOT NULL AS is_analyze,
            greatest(age(a.backend_xmin), age(a.backend_xid))::int8 AS age_xids,
-           extract(epoch FROM a.xact_start)::float8 AS from_epoch_s
+           extract(epoch FROM CASE WHEN a.backend_xid IS NOT NULL OR a.state <> 'active'
+                              THEN a.xact_start
+                              ELSE greatest(a.xact_start, a.query_start)
+                              END)::float8 AS from_epoch_s
     FROM pg_stat_activity a
-    WHERE a.pid <> pg_backend_pid() AND a.backend_type NOT IN ('walsender', 'autovacuum worker')
+    LEFT JOIN pg_stat_progress_analyze z
+      ON z.pid = a.pid AND a.backend_type = 'autovacuum worker'
+    WHERE a.pid <> pg_backend_pid() AND a.backend_type <> 'walsender'
+      AND (a.backend_type <> 'autovacuum worker' OR z.pid IS NOT NULL)
+      AND a.pid NOT IN (SELECT v.pid FROM pg_stat_progress_vacuum v)
+      AND NOT EXISTS (
+        SELECT FROM pg_stat_progress_create_index b
+        LEFT JOIN pg_index i ON i.indexrelid = b.index_relid AND b.datname = current_database()
+        WHERE b.pid = a.pid AND b.command LIKE '%CONCURRENTLY'
+          AND i.indexprs IS NULL AND i.indpred IS NULL)
       AND (a.backend_xmin IS NOT NULL OR a.backend_xid IS NOT NULL)
+      -- A standby's sessions hold nothing here, and the primary's horizon by feedback alone.
+      AND (NOT pg_is_in_recovery() OR current_setting('hot_standby_feedback')::bool)
     UNION ALL
-    SELECT 'prepared transaction', p.gid, p.owner::text, NULL, NULL,
-           p.database = current_database(), age(p.transaction)::int8,
+    SELECT 'prepared transaction', p.gid, p.owner::text, NULL, NULL, p.database::text,
+           p.database = current_database(), false, false, age(p.transaction)::int8,
            extract(epoch FROM p.prepared)::float8
     FROM pg_prepared_xacts p
     UNION ALL
     SELECT 'standby feedback', coalesce(nullif(r.application_name, ''), r.pid::text),
-           r.usename::text, r.application_name, r.state, true, age(r.backend_xmin)::int8, NULL
+           r.usename::text, r.application_name, r.state, NULL, true, false, false,
+           age(r.backend_xmin)::int8, NULL
     FROM pg_stat_replication r WHERE r.backend_xmin IS NOT NULL
     UNION ALL
     SELECT 'slot', s.slot_name::text, NULL, s.slot_type, CASE WHEN s.active THEN 'active' ELSE
-           'inactive' END, s.xmin IS NOT NULL, greatest(age(s.xmin), age(s.catalog_xmin))::int8,
-           {inactive}
+           'inactive' END, s.database::text, true, s.xmin IS NULL,
+           false, coalesce(age(s.xmin), age(s.catalog_xmin))::int8, {inactive}
     FROM pg_replication_slots s WHERE s.xmin IS NOT NULL OR s.catalog_xmin IS NOT NULL
 ), dead AS (
     SELECT sum(dead)::int8 AS rows,
@@ -65,23 +86,41 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
         if severity is None:
             continue
         # Only of the oldest can be said what would be free without it.
-        kept, price = _kept(row) if is_oldest and row["is_here"] else ("", _LATER)
-        is_oldest = False
+        is_of_rows = bool(row["is_here"]) and not row["is_catalog"] and not facts.is_standby
+        kept, price = _kept(row) if is_oldest and is_of_rows else ("", _LATER)
+        is_oldest = is_oldest and not is_of_rows
         since = "" if age_s is None else f" for {show_duration(age_s)}"
         what = " ".join(filter(None, (row["state"], row["application_name"])))
         described = f" ({what})" if what else ""
         yield RULE.finding(
             severity,
             f"{row['kind']} {row['name']}",
-            f"The {row['kind']}{described} holds the horizon{since}, {row['age_xids']:,} "
-            f"transactions back: rows that died since then cannot be removed.{kept}",
+            f"The {row['kind']}{described} holds the horizon{_where(facts, row)}{since}, "
+            f"{row['age_xids']:,} transactions back: rows{_of_what(row)} that died since then "
+            f"cannot be removed.{kept}",
             remedy=_remedy(row),
             price=price,
             age_s=None if age_s is None else round(age_s, 3),
             age_xids=row["age_xids"],
-            dead_rows=row["dead_rows"],
-            dead_bytes=None if row["dead_bytes"] is None else round(row["dead_bytes"]),
+            database=row["database"],
+            dead_rows=row["dead_rows"] if is_of_rows else None,
+            dead_bytes=_dead_bytes(row) if is_of_rows else None,
         )
+
+
+def _where(facts: Facts, row: QueryRow) -> str:
+    """Whose horizon it is, where that is not this database's."""
+    if facts.is_standby:
+        return " of the primary, by feedback,"
+    return "" if row["is_here"] else f" of the database {row['database']}"
+
+
+def _of_what(row: QueryRow) -> str:
+    return " of catalogs alone" if row["is_catalog"] else ""
+
+
+def _dead_bytes(row: QueryRow) -> int | None:
+    return None if row["dead_bytes"] is None else round(row["dead_bytes"])
 
 
 _LATER = no_price(
@@ -103,17 +142,31 @@ def _kept(row: QueryRow) -> tuple[str, Price]:
 
 
 def _severity(facts: Facts, row: QueryRow, age_s: float | None) -> Severity | None:
+    """
+    By transactions; by the clock only where it keeps something.
+
+    A session that is alone on its server for an hour keeps nothing.
+    """
     forced = facts.number("autovacuum_freeze_max_age")
-    if row["age_xids"] >= max(1.5 * forced, 1_000_000_000):
-        return "error"
-    if age_s is not None:
-        return "warning" if age_s >= _WARN_S else "info" if age_s >= _INFO_S else None
     xids = row["age_xids"]
-    return "warning" if xids >= _WARN_XIDS else "info" if xids >= _INFO_XIDS else None
+    if xids >= max(1.5 * forced, 1_000_000_000):
+        return "error"
+    if xids >= _WARN_XIDS:
+        return "warning"
+    if age_s is not None and age_s >= _INFO_S and xids >= _MOVED_XIDS:
+        is_dear = row["is_here"] and not row["is_catalog"] and not facts.is_standby
+        is_dear = is_dear and (row["dead_bytes"] or 0) >= _WARN_BYTES
+        return "warning" if is_dear and age_s >= _WARN_S else "info"
+    return "info" if xids >= _INFO_XIDS else None
 
 
 def _remedy(row: QueryRow) -> Remedy:
     name = str(row["name"])
+    if row["is_analyze"]:
+        return Remedy(
+            text="It is autovacuum's ANALYZE, which ends by itself; where it takes long, a "
+            "smaller statistics target of the table's columns."
+        )
     if row["kind"] == "session":
         return Remedy(
             sql=(f"SELECT pg_terminate_backend({name})",),
@@ -130,6 +183,8 @@ def _remedy(row: QueryRow) -> Remedy:
             cost="what it has done is lost, if it is rolled back",
         )
     if row["kind"] == "slot":
+        if row["state"] == "active":
+            return Remedy(text="See to its consumer, which is connected: it is behind.")
         return Remedy(
             sql=(f"SELECT pg_drop_replication_slot({shown_literal(name)})",),
             text="Let its consumer go on; drop it if there is none any more.",
@@ -150,14 +205,16 @@ RULE = Rule(
     decide=_decide,
     needs_monitor=True,
     threshold="Sessions, prepared transactions and, from 17 on, slots that nobody uses: five "
-    "minutes, in which autovacuum (autovacuum_naptime 1 min) came five times in vain. Others have "
-    "no clock: 100,000 transactions.",
-    severity="warning from an hour, or 10 million transactions, on; error from a billion, for then "
-    "freezing stands still too; else info. The hour and the numbers are arbitrary.",
+    "minutes, in which autovacuum (autovacuum_naptime 1 min) came five times in vain, and 100 "
+    "transactions, for else hardly anything can have died. Any of them: 100,000 transactions.",
+    severity="warning from 10 million transactions on, or from an hour on where 10 MiB of this "
+    "database are dead; error from a billion, for then freezing stands still too; else info. The "
+    "numbers are arbitrary.",
     price="Of the oldest: dead rows of this database, at most. n_dead_tup also counts those that "
     "autovacuum has not come to.",
     remedy="End the transaction; commit or roll back the prepared one; drop the slot; see to the "
     "standby's query.",
-    blind="What is kept in other databases, and which of the dead rows are older than the holder.",
+    blind="How much is kept in other databases and in catalogs, and which of the dead rows are "
+    "older than the holder. A standby's own queries are told by the standby.",
     link="https://www.postgresql.org/docs/current/routine-vacuuming.html",
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pgheadroom.doctor.rule import Facts, QueryRow, Rule, bytes_a_day
 from pgheadroom.doctor.values import Finding, Remedy
 from pgheadroom.quoting import called
-from pgheadroom.units import percent, show_bytes
+from pgheadroom.units import percent, show_bytes, show_count
 
 _SHARE_MIN = 0.5
 _UPDATES_A_DAY_MIN = 10_000
@@ -20,7 +20,9 @@ SELECT c.oid::int8 AS oid, n.nspname AS schema, c.relname AS name,
        pg_stat_get_tuples_updated(c.oid) AS n_tup_upd,
        pg_stat_get_tuples_hot_updated(c.oid) AS n_tup_hot_upd,
        pg_stat_get_tuples_newpage_updated(c.oid) AS n_tup_newpage_upd,
-       (SELECT count(*) FROM pg_index i WHERE i.indrelid = c.oid AND i.indisready) AS indexes
+       (SELECT count(*) FROM pg_index i JOIN pg_class ic ON ic.oid = i.indexrelid
+        JOIN pg_am am ON am.oid = ic.relam AND am.amname = 'btree'
+        WHERE i.indrelid = c.oid AND i.indisready AND i.indpred IS NULL) AS indexes
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind = 'r'
   AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
@@ -42,8 +44,8 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
             called(row["schema"], row["name"]),
             f"{percent(ended / updates)} of {updates:,} updates {facts.over(row)} found room on "
             "their page and were not HOT all the same: they changed a column that an index reads, "
-            f"and made an entry in each of {row['indexes']} indexes, at least {show_bytes(wal)} of "
-            "WAL a day.",
+            f"and made an entry in each of {show_count(row['indexes'], 'B-tree')}, at least "
+            f"{show_bytes(wal)} of WAL a day.",
             remedy=Remedy(
                 text="`pgheadroom advise` says which index it is, which columns statements "
                 "assign, and what the table would be without it. Since 16 an index by BRIN does "
@@ -71,7 +73,8 @@ RULE = Rule(
     on_standby=False,
     threshold="Half of the updates, and 10,000 updates a day: below that nobody notices.",
     severity="warning from 1 GiB of WAL a day on, else info.",
-    price="WAL of their index entries, at least: 64 bytes for each index.",
+    price="WAL of their index entries, at least: 64 bytes for each B-tree without a predicate. "
+    "Other indexes are not counted.",
     remedy="`pgheadroom advise`: which index, and what without it.",
     blind="Updates that found no room may have changed such a column too; they are not counted "
     "here. 15 does not count pages that were left.",

@@ -12,7 +12,8 @@ from pgheadroom.quoting import called, shown_relation
 _SQL = f"""
 SELECT i.indexrelid::int8 AS oid, n.nspname AS schema, c.relname AS name,
        tn.nspname AS table_schema, t.relname AS table_name,
-       i.indisready AS is_ready, c.relname ~ '_cc(new|old)[0-9]*$' AS is_leftover,
+       i.indisready AS is_ready, i.indisunique AS is_unique,
+       c.relname ~ '_cc(new|old)[0-9]*$' AS is_leftover,
 {index_cost.COLUMNS}
 FROM pg_index i
 JOIN pg_class c ON c.oid = i.indexrelid AND c.relkind = 'i'
@@ -46,6 +47,9 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
         if not row["is_leftover"]:
             sql = [f"REINDEX INDEX CONCURRENTLY {name}"]
             text = "Build it again, or drop it (DROP INDEX CONCURRENTLY) if nobody has missed it."
+            if row["is_unique"]:
+                text += " If its build failed for rows that are there twice, it fails again until "
+                text += "these are gone; meanwhile it may refuse new ones."
         yield RULE.finding(
             "warning" if is_written else "info",
             called(row["schema"], row["name"]),

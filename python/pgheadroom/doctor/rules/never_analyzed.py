@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pgheadroom.doctor import dead_rows
 from pgheadroom.doctor.rule import Facts, QueryRow, Rule
 from pgheadroom.doctor.values import Finding, Remedy
 from pgheadroom.quoting import called, shown_relation
 
-_ROWS_MIN = 50
+_ROWS_MIN = 51
 
 # pg_stats shows what the role may read, so that its absence says nothing of other tables; reltuples
 # -1 says of any that it was never vacuumed nor analyzed.
@@ -16,12 +17,12 @@ _SQL = """
 WITH known AS MATERIALIZED (SELECT DISTINCT schemaname, tablename FROM pg_stats)
 SELECT n.nspname AS schema, c.relname AS name, c.reltuples::float8 AS reltuples,
        pg_stat_get_live_tuples(c.oid) AS n_live_tup,
-       (SELECT p.option_value FROM pg_options_to_table(c.reloptions) p
-        WHERE p.option_name = 'autovacuum_enabled') AS autovacuum_enabled
+       (SELECT jsonb_object_agg(p.option_name, p.option_value)
+        FROM pg_options_to_table(c.reloptions) p) AS reloptions
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'm') AND c.relpersistence <> 't'
   AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
-  AND greatest(pg_stat_get_live_tuples(c.oid), c.reltuples) >= 50
+  AND greatest(pg_stat_get_live_tuples(c.oid), c.reltuples) > 50
   AND pg_stat_get_last_analyze_time(c.oid) IS NULL
   AND pg_stat_get_last_autoanalyze_time(c.oid) IS NULL
   AND (c.reltuples < 0
@@ -33,8 +34,7 @@ WHERE c.relkind IN ('r', 'm') AND c.relpersistence <> 't'
 
 def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
     for row in rows:
-        own = str(row["autovacuum_enabled"] or "on").lower()
-        is_off = facts.settings["autovacuum"] == "off" or own in ("off", "false", "no", "0")
+        is_off = dead_rows.is_switched_off(facts, row)
         count = max(int(row["n_live_tup"] or 0), round(row["reltuples"]))
         by_itself = (
             "and autovacuum, which is off for it, will not"
@@ -65,7 +65,8 @@ RULE = Rule(
     sql={15: _SQL},
     decide=_decide,
     on_standby=False,
-    threshold=f"{_ROWS_MIN} rows or more (autovacuum_analyze_threshold), neither ANALYZE nor "
+    threshold=f"{_ROWS_MIN} rows or more, from which autovacuum analyzes it "
+    "(autovacuum_analyze_threshold 50), neither ANALYZE nor "
     "autovacuum has analyzed it, and it has no statistics.",
     severity="warning where autovacuum is off for it, for then it stays so; else info.",
     price="no price: what a wrong plan costs depends on the query",

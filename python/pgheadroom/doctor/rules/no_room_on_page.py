@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pgheadroom.doctor.rule import DAY_S, Facts, QueryRow, Rule, bytes_a_day
 from pgheadroom.doctor.values import Finding, Remedy
 from pgheadroom.quoting import called
-from pgheadroom.units import percent, show_bytes
+from pgheadroom.units import percent, show_bytes, show_count
 
 _SHARE_MIN = 0.2
 _UPDATES_A_DAY_MIN = 10_000
@@ -18,7 +18,9 @@ _SQL = """
 SELECT c.oid::int8 AS oid, n.nspname AS schema, c.relname AS name,
        pg_stat_get_tuples_updated(c.oid) AS n_tup_upd,
        pg_stat_get_tuples_newpage_updated(c.oid) AS n_tup_newpage_upd,
-       (SELECT count(*) FROM pg_index i WHERE i.indrelid = c.oid AND i.indisready) AS indexes,
+       (SELECT count(*) FROM pg_index i JOIN pg_class ic ON ic.oid = i.indexrelid
+        JOIN pg_am am ON am.oid = ic.relam AND am.amname = 'btree'
+        WHERE i.indrelid = c.oid AND i.indisready AND i.indpred IS NULL) AS indexes,
        coalesce((SELECT p.option_value::int FROM pg_options_to_table(c.reloptions) p
                  WHERE p.option_name = 'fillfactor'), 100) AS fillfactor
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -42,8 +44,8 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
             "warning" if is_lasting and wal >= _WARN_BYTES_A_DAY else "info",
             called(row["schema"], row["name"]),
             f"{percent(left / updates)} of {updates:,} updates {facts.over(row)} found no room on "
-            f"their page (fillfactor {row['fillfactor']}), so none of these was HOT: an entry in "
-            f"each of {row['indexes']} indexes, at least {show_bytes(wal)} of WAL a day.",
+            f"their page (fillfactor {row['fillfactor']}) and could not be HOT: an entry in each "
+            f"of {show_count(row['indexes'], 'B-tree')}, at least {show_bytes(wal)} of WAL a day.",
             remedy=Remedy(
                 text="`pgheadroom advise` says which fillfactor would be enough, what it costs in "
                 "pages, and whether they could be HOT at all.",
@@ -73,7 +75,8 @@ RULE = Rule(
     "has more at first, until its pages have room of their own.",
     severity="warning from 1 GiB of WAL a day on where statistics of a day or more say so; else "
     "info: what an interval shows may pass by itself.",
-    price="WAL of their index entries, at least: 64 bytes for each index.",
+    price="WAL of their index entries, at least: 64 bytes for each B-tree without a predicate. "
+    "Other indexes are not counted.",
     remedy="`pgheadroom advise`: which fillfactor, if any.",
     blind="Whether they could have been HOT: `pgheadroom advise` asks the statements.",
     link="https://www.postgresql.org/docs/current/storage-hot.html",

@@ -10,14 +10,27 @@ from pgheadroom.quoting import called, shown_relation
 
 _ROWS_MIN = 50
 
+# By pg_inherits: pg_partition_tree locks every partition.
 _SQL = """
-SELECT n.nspname AS schema, c.relname AS name, c.reltuples::float8 AS reltuples,
-       (SELECT sum(greatest(pg_stat_get_live_tuples(f.relid), 0)) FROM pg_partition_tree(c.oid) f
-        WHERE f.isleaf)::float8 AS n_live_tup,
-       (SELECT count(*) FROM pg_partition_tree(c.oid) f WHERE f.isleaf) AS partitions
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind = 'p' AND NOT c.relispartition AND c.reltuples < 0
-  AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
+WITH RECURSIVE tree AS (
+    SELECT c.oid AS root, c.oid AS relid, c.relkind
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind = 'p' AND NOT c.relispartition AND c.reltuples < 0
+      AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
+    UNION ALL
+    SELECT t.root, l.oid, l.relkind
+    FROM tree t
+    JOIN pg_inherits i ON i.inhparent = t.relid
+    JOIN pg_class l ON l.oid = i.inhrelid
+), whole AS (
+    SELECT t.root, count(*) AS partitions,
+           sum(greatest(pg_stat_get_live_tuples(t.relid), 0))::float8 AS n_live_tup
+    FROM tree t WHERE t.relkind <> 'p' GROUP BY t.root
+)
+SELECT n.nspname AS schema, c.relname AS name, w.n_live_tup, w.partitions
+FROM whole w
+JOIN pg_class c ON c.oid = w.root
+JOIN pg_namespace n ON n.oid = c.relnamespace
 """
 
 

@@ -19,10 +19,11 @@ SELECT d.datname AS name, d.datname = current_database() AS is_here,
        age(d.datfrozenxid)::int8 AS age_xids,
        pg_snapshot_xmax(pg_current_snapshot())::text::int8 AS next_xid,
        CASE WHEN d.datname = current_database() THEN
-         (SELECT c.oid::regclass::text FROM pg_class c
+         (SELECT jsonb_build_array(c.oid::regclass::text, c.relpersistence) FROM pg_class c
           WHERE c.relkind IN ('r', 'm', 't') AND c.relfrozenxid::text <> '0'
-          ORDER BY age(c.relfrozenxid) DESC, c.oid LIMIT 1) END AS oldest
-FROM pg_database d WHERE d.datallowconn
+          ORDER BY age(c.relfrozenxid) DESC, c.oid LIMIT 1) END AS oldest,
+       d.datallowconn AS lets_in
+FROM pg_database d
 """
 
 
@@ -33,30 +34,53 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
         age = int(row["age_xids"])
         left = max(_XIDS_END - age, 0)
         left_s = _left_s(facts, row, left)
-        is_soon = left_s is not None and left_s < _ERROR_DAYS * DAY_S
-        if age < min(_LATE * forced, failsafe) and not is_soon:
-            continue
+        if age < min(_LATE * forced, failsafe):
+            continue  # autovacuum gets through, however fast ids are taken
+        is_soon = left_s is not None and left_s < _ERROR_DAYS * DAY_S and facts.judges_rates
         severity: Severity = "error" if age >= failsafe or is_soon else "warning"
         told = "" if left_s is None else f", {_days(left_s)} at the present rate"
-        oldest = f" The oldest is {row['oldest']}." if row["oldest"] else ""
+        oldest = f" The oldest is {row['oldest'][0]}." if row["oldest"] else ""
         yield RULE.finding(
             severity,
             f"database {row['name']}",
             f"Its oldest row is {age:,} transactions old; autovacuum freezes from {forced:,.0f} on "
             f"and does not get through. {left:,} are left until the server refuses to write{told}."
             f"{oldest}",
-            remedy=Remedy(
-                sql=(f"VACUUM (FREEZE, VERBOSE) {row['oldest']}",) if row["oldest"] else (),
-                text="See first whether something holds the horizon (`horizon-holder`): then "
-                "nothing can be frozen. Then VACUUM the oldest tables, in that database.",
-                lock="SHARE UPDATE EXCLUSIVE: readers and writers go on",
-                cost="a scan of the table",
+            remedy=remedy_of(
+                row,
+                "See first whether something holds the horizon (`horizon-holder`): then nothing "
+                "can be frozen. Then VACUUM the oldest tables, in that database, without FREEZE.",
             ),
             price=_price(left_s),
             age_xids=age,
             left_xids=left,
             left_s=None if left_s is None else round(left_s),
         )
+
+
+def remedy_of(row: QueryRow, text: str) -> Remedy:
+    """
+    A plain VACUUM of the oldest table, where it is here and somebody else can do it.
+
+    The manual forbids FREEZE there: it does more than is needed, and takes longer.
+    """
+    if not row["lets_in"]:
+        return Remedy(
+            text="The database lets nobody in: autovacuum freezes it all the same, once nothing "
+            "holds the horizon (`horizon-holder`). Else ALTER DATABASE ... ALLOW_CONNECTIONS true, "
+            "VACUUM in it, and back.",
+        )
+    if row["oldest"] and row["oldest"][1] == "t":
+        return Remedy(
+            text="The oldest is a session's temporary table, which only that session can vacuum or "
+            "drop: find the session by the schema's number, and end it.",
+        )
+    return Remedy(
+        sql=(f"VACUUM (VERBOSE) {row['oldest'][0]}",) if row["oldest"] else (),
+        text=text,
+        lock="SHARE UPDATE EXCLUSIVE: readers and writers go on",
+        cost="a scan of the table",
+    )
 
 
 def _left_s(facts: Facts, row: QueryRow, left: int) -> float | None:
@@ -88,9 +112,10 @@ RULE = Rule(
     threshold="Half as old again as autovacuum_freeze_max_age, or vacuum_failsafe_age if that is "
     "less: from the former on autovacuum freezes by force, and at a healthy server gets through "
     "long before.",
-    severity="error from vacuum_failsafe_age on, or within a week of the end; else warning.",
+    severity="error from vacuum_failsafe_age on, or within a week of the end by the rate of an "
+    "interval of ten minutes or more; else warning.",
     price="Seconds left, over an interval; statistics alone do not count transaction ids.",
-    remedy="VACUUM (FREEZE) of the oldest tables, once nothing holds the horizon.",
+    remedy="VACUUM, without FREEZE, of the oldest tables, once nothing holds the horizon.",
     blind="Tables of other databases are not seen by name.",
     link="https://www.postgresql.org/docs/current/routine-vacuuming.html#VACUUM-FOR-WRAPAROUND",
 )
