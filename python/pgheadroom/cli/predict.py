@@ -303,20 +303,23 @@ def counted(label: str) -> Iterator[Progress]:
     from pgheadroom.progress import RunState
 
     started = time.monotonic()
+    begun: tuple[float, int] | None = None  # what came before the first call took its own time
     with ExitStack() as stack:
         step: Callable[[RunState], None] | None = None
 
         def report(done: int, total: int, _what: str) -> None:
-            nonlocal step
-            passed = time.monotonic() - started
-            if step is None and (passed < _QUIET_S or done == total):
+            nonlocal step, begun
+            now = time.monotonic()
+            begun = (now, done) if begun is None or done < begun[1] else begun
+            if step is None and (now - started < _QUIET_S or done == total):
                 return
             if step is None:
                 step = stack.enter_context(output.progress(label))
-            left = passed * (total - done) / done if done else 0.0
+            since, had = begun
+            left = (now - since) * (total - done) / (done - had) if done > had else 0.0
             step(RunState(done=done, total=total, left_s=left, text=label))
             if done == total:  # the bar leaves room for what comes after
                 stack.close()
-                step = None
+                step = begun = None
 
         yield report
