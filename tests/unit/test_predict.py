@@ -316,6 +316,21 @@ def test_an_upsert_may_insert_what_another_has_inserted() -> None:
     assert spread(runs, clients=3, major=15).n_tup_ins == 388
 
 
+def test_a_gin_may_split_where_no_run_has_it() -> None:
+    """Random profile 41000-55 stated no images; 15.18 had three of one split, and 17 pages."""
+    runs = [_run(n_tup_ins=517, index_pages=12, wal_fpi=0, wal_fpi_bytes=0)] * 8
+    found = spread(runs, clients=3, major=15, with_gin={"t"})
+    for part in (found, found.by_table["t"]):
+        for key, low, high in (("wal_fpi", 0, 3), ("wal_fpi_bytes", 0, 3 * 8192)):
+            assert (part.value(key).low, part.value(key).high) == (low, high)
+        assert part.value("index_pages").high == pytest.approx(15, abs=0.1)
+    for clients, tables in ((1, {"t"}), (3, {"other"})):
+        assert spread(runs, clients=clients, major=15, with_gin=tables).wal_fpi == 0
+    split = [_run(n_tup_ins=517, wal_fpi=images) for images in (0, 3) * 4]
+    wider = spread(split, clients=3, major=15, with_gin={"t"})
+    assert wider == spread(split, clients=3, major=15), "the runs show it themselves"
+
+
 def test_clients_may_begin_a_free_space_map() -> None:
     """A table that several clients fill may get three map pages, logged whole with checksums."""
     filled = [_run(n_tup_ins=1000, n_tup_upd=0, n_tup_hot_upd=0, wal_fpi=0, wal_fpi_bytes=0)] * 2

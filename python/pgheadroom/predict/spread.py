@@ -89,6 +89,11 @@ _EXTRA_PAGES_UNTIL_MAJOR = 15
 # had none gets its three pages then, which hints dirty: logged whole where hints are logged. So on
 # 18.4 in three of three profiles with four or eight clients that fill an empty table.
 _NEW_MAP_PAGES = 3
+# A GIN's page that splits logs two or three pages whole, even without full_page_writes
+# (REGBUF_FORCE_IMAGE in ginPlaceToPage, src/backend/access/gin/ginbtree.c). Whether a pending list
+# comes to its limit, or a page to its end, hangs on one row, and the twin's runs may agree by
+# chance.
+_SPLIT_PAGES = 3
 _PER_MODIFIED_PAGE = {
     "pages_modified": 1,
     "wal_fpi": 1,
@@ -150,12 +155,14 @@ class _Growth:
     """
     Pages that waiting for an extension may add: to either side, and at the end only.
 
-    `map_pages` are those of free space maps that it may begin, and that are then logged whole.
+    `map_pages` are those of free space maps that it may begin, and that are then logged whole;
+    `split_pages` those of GINs that may split where no run of the twin has it.
     """
 
     either_side: float = 0.0
     more: float = 0.0
     map_pages: int = 0
+    split_pages: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +227,7 @@ def spread(
     made_up: MadeUp = NOTHING,
     truncated: Mapping[str, float] | None = None,
     upserted: Collection[str] = (),
+    with_gin: Collection[str] = (),
 ) -> Outcome:
     """
     The outcome of a statistical cell.
@@ -234,12 +242,16 @@ def spread(
         made_up: How little is known of values of expressions in indexes.
         truncated: Rows of tables that statements find or not, by table (`truncated_of`).
         upserted: Tables with upserts by several clients (`upserted_of`).
+        with_gin: Tables with a GIN.
     """
     truncated = truncated or {}
     assert len(runs) >= 2, "one run shows no spread"
     times = _BY_CLOCK if by_clock else int(clients == 1 or samples.share < 1)
     parts = {name: [run.by_table[name] for run in runs] for name in runs[0].by_table}
-    growths = {name: _growth(part, clients, major, logs_hints) for name, part in parts.items()}
+    growths = {
+        name: _growth(part, clients, major, logs_hints, has_gin=name in with_gin)
+        for name, part in parts.items()
+    }
     tables = {
         name: _spread_of(
             part,
@@ -254,6 +266,7 @@ def spread(
     growth = replace(
         _growth(runs, clients, major, logs_hints=False),
         map_pages=sum(one.map_pages for one in growths.values()),
+        split_pages=sum(one.split_pages for one in growths.values()),
     )
     sampled = [part for name, part in parts.items() if name not in samples.entire]
     opened = sum(_of_table(part, samples).open_pages for part in sampled)
@@ -412,15 +425,20 @@ def _spread_of(
     return outcome_of(found)
 
 
-def _growth(runs: Sequence[Outcome], clients: int, major: int, logs_hints: bool) -> _Growth:
+def _growth(
+    runs: Sequence[Outcome], clients: int, major: int, logs_hints: bool, *, has_gin: bool = False
+) -> _Growth:
     if clients == 1 or not _grows(runs):
         return _Growth()
+    agree = len({mid(run.wal_fpi) for run in runs}) == 1
+    split_pages = _SPLIT_PAGES if has_gin and agree else 0
     if major <= _EXTRA_PAGES_UNTIL_MAJOR:
-        return _Growth(more=_EXTRA_PAGES_PER_CLIENT * clients)
+        return _Growth(more=_EXTRA_PAGES_PER_CLIENT * clients, split_pages=split_pages)
     only_fills = any(run.n_tup_ins for run in runs) and not any(run.wal_fpi for run in runs)
     return _Growth(
         either_side=_OPEN_PAGES_PER_CLIENT * clients,
         map_pages=_NEW_MAP_PAGES if logs_hints and only_fills else 0,
+        split_pages=split_pages,
     )
 
 
@@ -452,8 +470,8 @@ def _interval(
         model = math.hypot(model, times * frac * mean, pages)
     if key in _STEADY:
         model = math.hypot(model, steady.get(key, 0.0))
-    new_map = growth.map_pages * _PER_MODIFIED_PAGE.get(key, 0)
-    is_nothing = mean == model == new_map == 0
+    logged_whole = (growth.map_pages + growth.split_pages) * _PER_MODIFIED_PAGE.get(key, 0)
+    is_nothing = mean == model == logged_whole == 0
     is_certain = (key in _STEADY and key not in steady) or is_nothing
     if all(value == first for value in numbers) and is_certain:
         return first
@@ -463,7 +481,9 @@ def _interval(
     high = min(1.0, mean + half) if key in SHARES else mean + half
     if key == "heap_pages":
         high += growth.more
-    high += new_map
+    if key == "index_pages":
+        high += growth.split_pages
+    high += logged_whole
     low = mean - half - samples.modified_pages * _PER_MODIFIED_PAGE.get(key, 0)
     if key in _COUNTS_OF_PAGES:
         low -= samples.open_pages

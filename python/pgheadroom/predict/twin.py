@@ -207,6 +207,11 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
             made_up=made_up_of(profile),
             truncated=truncated_of(profile),
             upserted=upserted_of(profile),
+            with_gin={
+                table.name
+                for table in profile.tables
+                if any(index.method == "gin" for index in table.indexes)
+            },
         )
     share = 1.0 if sample is None else sample.share
     turns = turns_of(runs, share)
