@@ -58,6 +58,7 @@ mod models;
 mod parameters;
 mod parked;
 mod part;
+mod pending_lists;
 mod reindex;
 mod replaced;
 mod rewrite;

@@ -3,7 +3,7 @@
 use pgheadroom_layout::BlockNumber;
 
 use crate::executor::brin::Brin;
-use crate::executor::{Database, TableId};
+use crate::executor::{Database, SessionId, TableId};
 use crate::gin::Surroundings;
 use crate::page::LinePointer;
 use crate::prune::TupleState;
@@ -29,6 +29,7 @@ impl Database {
         let around = &mut Surroundings {
             wal: &mut self.wal,
             is_removable: &|xid| procs.is_removable(xid),
+            session: SessionId(procs.active()),
         };
         for gin in &mut self.tables[table.0].indexes.gins {
             gin.index.clean_for_analyze(around);

@@ -11,7 +11,7 @@ use crate::executor::fetch::{Fetched, HeapAccess};
 use crate::executor::index::Index;
 use crate::executor::session_table::Entries;
 use crate::executor::table::Table;
-use crate::executor::{Assignments, StatementError};
+use crate::executor::{Assignments, SessionId, StatementError};
 use crate::gin::Surroundings;
 use crate::page::Tid;
 use crate::procarray::ProcArray;
@@ -91,6 +91,7 @@ impl Table {
         let around = &mut Surroundings {
             wal,
             is_removable: &|xid| procs.is_removable(xid),
+            session: SessionId(procs.active()),
         };
         for gin in &mut gins {
             match gin.keys.of(self.row_view(row)) {

@@ -1,5 +1,6 @@
 //! CREATE INDEX: keys are gathered with their rows, and put into the trees in order.
 
+use crate::executor::SessionId;
 use crate::gin::accumulate::Accumulator;
 use crate::gin::key::Key;
 use crate::gin::page::Content;
@@ -28,6 +29,7 @@ impl GinIndex {
         let around = &mut Surroundings {
             wal,
             is_removable: &|_| true,
+            session: SessionId(0),
         };
         for row in rows {
             let (keys, tid) = row?;

@@ -31,8 +31,10 @@ use pgheadroom_layout::wal_record::Page as InRecord;
 use pgheadroom_layout::{Behaviour, BlockNumber};
 
 use crate::checkpoint::ForkId;
+use crate::executor::SessionId;
 use crate::fsm::FreeSpaceMap;
 use crate::gin::page::{Content, Entries, Page};
+use crate::gin::pending::{Beside, Cleaning};
 use crate::memory_settings::MemorySettings;
 use crate::transaction::Xid;
 use crate::wal::{ForkLog, GinRecord, RecordType, Wal};
@@ -61,6 +63,9 @@ pub struct GinSettings {
     pub pending_list_limit: u32,
     /// What a command may take.
     pub memory: MemorySettings,
+    /// Whether a session moves a pending list part by part, while others go on (`begun_cleaning`,
+    /// `go_on_cleaning`), or at once.
+    pub cleans_beside: bool,
 }
 
 impl Default for GinOptions {
@@ -79,6 +84,7 @@ impl Default for GinSettings {
         Self {
             pending_list_limit: 4096,
             memory: MemorySettings::default(),
+            cleans_beside: false,
         }
     }
 }
@@ -88,6 +94,8 @@ pub(crate) struct Surroundings<'a> {
     pub wal: &'a mut Wal,
     /// Whether nobody runs any more who may have seen a page that was deleted before this one.
     pub is_removable: &'a dyn Fn(Xid) -> bool,
+    /// Whose statement it is.
+    pub session: SessionId,
 }
 
 /// A GIN index.
@@ -101,6 +109,9 @@ pub(crate) struct GinIndex {
     meta: Meta,
     /// By block.
     pages: Vec<Page>,
+    /// What a session moves out of the pending list beside others.
+    cleaning: Option<Cleaning>,
+    beside: Beside,
 }
 
 /// What the metapage says.
@@ -137,7 +148,16 @@ impl GinIndex {
                 Page::alone(Content::Meta),
                 Page::alone(Content::Leaf(Entries::default())),
             ],
+            cleaning: None,
+            beside: Beside::default(),
         }
+    }
+
+    /// From now on sessions clean the pending list beside others, and so often does one who comes
+    /// while another's statement has begun a page of it not see that page.
+    pub const fn clean_beside(&mut self, misses_page: f64) {
+        self.options.server.cleans_beside = true;
+        self.beside.misses_page = misses_page;
     }
 
     /// Its main fork, and that of its free space map.

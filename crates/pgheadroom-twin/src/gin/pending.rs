@@ -8,6 +8,7 @@ use pgheadroom_layout::wal_record::{
     gin_delete_list_pages, gin_insert_list_page, gin_update_meta_page,
 };
 
+use crate::executor::SessionId;
 use crate::gin::accumulate::Accumulator;
 use crate::gin::key::Key;
 use crate::gin::page::{Content, Page, Pending};
@@ -19,7 +20,60 @@ use crate::wal::GinRecord;
 const DELETED_AT_ONCE: usize = 16;
 const KB: u64 = 1024;
 
+/// A cleanup of the pending list that goes on: a part of it is in the trees, and in the list too.
+#[derive(Debug)]
+pub(super) struct Cleaning {
+    memory: u64,
+    fills_map: bool,
+    /// The list's last page when it began: what comes behind it stays.
+    finish: u32,
+    is_finishing: bool,
+    /// The part's last page, and how many entries of it have been read.
+    last: u32,
+    read: usize,
+    /// Entries of the part.
+    moved: u64,
+    is_told: bool,
+}
+
+/// Sessions that add to the pending list side by side.
+///
+/// Who finds no room on the last page lets the metapage go, fills a page of its own and appends
+/// that. Who comes meanwhile finds no room either: each has a page for one row, and only the last
+/// one is filled.
+///
+/// Source: `separateList` in `ginHeapTupleFastInsert`.
+#[derive(Debug, Default)]
+pub(super) struct Beside {
+    /// Whose statement has begun the last page, until it ends.
+    began_page: Option<SessionId>,
+    /// How often one who comes before that finds no room: the page's time beside the statement's.
+    pub misses_page: f64,
+    /// How often that was due.
+    due: f64,
+}
+
+impl Beside {
+    /// Whether a session that comes now finds the list as it was before its last page.
+    fn misses(&mut self, session: SessionId) -> bool {
+        if self.began_page.is_none_or(|one| one == session) {
+            return false;
+        }
+        self.due += self.misses_page;
+        let is_due = self.due >= 1.0;
+        self.due -= f64::from(u8::from(is_due));
+        is_due
+    }
+}
+
 impl GinIndex {
+    /// The session's statement is over.
+    pub fn end_statement(&mut self, session: SessionId) {
+        if self.beside.began_page == Some(session) {
+            self.beside.began_page = None;
+        }
+    }
+
     /// A row version's keys, column by column and in order.
     ///
     /// Source: `gininsert`, src/backend/access/gin/gininsert.c (REL_18_STABLE).
@@ -40,8 +94,11 @@ impl GinIndex {
         let bytes: u32 = keys.iter().map(Key::tuple_bytes).sum();
         let pointers = u32::try_from(keys.len()).expect("keys of a value") * SIZE_OF_ITEM_ID;
         let needed = bytes + pointers;
+        let server = self.options.server;
         let tail = self.meta.tail;
-        let fits = needed <= GIN_LIST_PAGE_SIZE && needed <= self.meta.tail_free_size;
+        let fits = needed <= GIN_LIST_PAGE_SIZE
+            && needed <= self.meta.tail_free_size
+            && !self.beside.misses(around.session);
         let changed = match tail {
             Some(tail) if fits => {
                 let pending = self.pending_mut(tail);
@@ -62,6 +119,7 @@ impl GinIndex {
                 self.meta.tail = Some(new_tail);
                 self.meta.tail_free_size = self.pending(new_tail).exact_free_space();
                 self.meta.pending_pages += pages;
+                self.beside.began_page = server.cleans_beside.then_some(around.session);
                 tail.map(|tail| (tail, 0))
             }
         };
@@ -71,10 +129,13 @@ impl GinIndex {
         let size = gin_update_meta_page(self.log.init(META_BLOCK, wal), changed);
         self.record(GinRecord::UpdateMetaPage, size, wal);
         let pages = u64::from(self.meta.pending_pages) * u64::from(GIN_LIST_PAGE_SIZE);
-        let server = self.options.server;
         let limit = self.options.pending_list_limit;
         if pages > u64::from(limit.unwrap_or(server.pending_list_limit)) * KB {
-            self.clean_pending_list(true, server.memory.work_mem, around);
+            if server.cleans_beside {
+                self.begin_cleaning(true, server.memory.work_mem, around);
+            } else {
+                self.clean_pending_list(true, server.memory.work_mem, around);
+            }
         }
     }
 
@@ -126,34 +187,96 @@ impl GinIndex {
     /// Moves what is in the pending list into the trees, as much at once as fits into so many kB;
     /// `fills_map` says whether its pages are free then, or VACUUM will say so.
     ///
-    /// Source: `ginInsertCleanup`.
+    /// Source: `ginInsertCleanup`. Differs: who waits for another's cleanup (VACUUM) ends that.
     pub(super) fn clean_pending_list(
         &mut self,
         fills_map: bool,
         memory: u32,
         around: &mut Surroundings<'_>,
     ) {
-        let memory = u64::from(memory) * KB;
+        while self.go_on_cleaning(around).is_some() {}
+        self.begin_cleaning(fills_map, memory, around);
+        while self.go_on_cleaning(around).is_some() {}
+    }
+
+    /// The same of a session beside others, who add to the list meanwhile: its first part. Who
+    /// comes to the limit while somebody cleans does not wait (`ConditionalLockPage`).
+    fn begin_cleaning(&mut self, fills_map: bool, memory: u32, around: &mut Surroundings<'_>) {
+        if let (None, Some(tail)) = (&self.cleaning, self.meta.tail) {
+            let cleaning = Cleaning {
+                memory: u64::from(memory) * KB,
+                fills_map,
+                finish: tail,
+                is_finishing: false,
+                last: tail,
+                read: 0,
+                moved: 0,
+                is_told: false,
+            };
+            self.move_part(cleaning, around);
+        }
+    }
+
+    /// Moves what is read until memory is full, or the list ends; its pages stay until
+    /// `go_on_cleaning`.
+    fn move_part(&mut self, mut cleaning: Cleaning, around: &mut Surroundings<'_>) {
         let mut gathered = Accumulator::new(self.behaviour.memory_chunk_header_bytes, true);
-        let is_empty = self.meta.head.is_none();
         let mut next = self.meta.head;
+        cleaning.moved = 0;
         while let Some(block) = next {
             let pending = self.pending(block);
             for (key, tid) in &pending.tuples {
                 gathered.add(key.clone(), *tid);
             }
-            let is_full = pending.is_full_row && gathered.memory >= memory;
+            cleaning.moved += pending.tuples.len() as u64;
+            cleaning.is_finishing |= block == cleaning.finish;
+            (cleaning.last, cleaning.read) = (block, pending.tuples.len());
+            let is_full = pending.is_full_row && gathered.memory >= cleaning.memory;
             next = self.page(block).next;
             if next.is_none() || is_full {
-                for (key, tids) in gathered.take() {
-                    self.insert_rows(&key, &tids, around);
-                }
-                self.shift_list(next, fills_map, around);
+                break;
             }
         }
-        if fills_map && !is_empty {
-            self.vacuum_fsm(around.wal);
+        for (key, tids) in gathered.take() {
+            self.insert_rows(&key, &tids, around);
         }
+        self.cleaning = Some(cleaning);
+    }
+
+    /// A part has been moved: what has come to its last page meanwhile is too, and its pages are
+    /// deleted. How many entries the next part moves; `None` where the cleanup is over.
+    pub fn go_on_cleaning(&mut self, around: &mut Surroundings<'_>) -> Option<u64> {
+        let cleaning = self.cleaning.take()?;
+        let more = &self.pending(cleaning.last).tuples[cleaning.read..];
+        if !more.is_empty() {
+            let mut gathered = Accumulator::new(self.behaviour.memory_chunk_header_bytes, true);
+            for (key, tid) in more {
+                gathered.add(key.clone(), *tid);
+            }
+            for (key, tids) in gathered.take() {
+                self.insert_rows(&key, &tids, around);
+            }
+        }
+        let next = self.page(cleaning.last).next;
+        self.shift_list(next, cleaning.fills_map, around);
+        if next.is_none() || cleaning.is_finishing {
+            if cleaning.fills_map {
+                self.vacuum_fsm(around.wal);
+            }
+            return None;
+        }
+        self.move_part(cleaning, around);
+        self.cleaning.as_ref().map(|cleaning| cleaning.moved)
+    }
+
+    /// How many entries the cleanup moves first that has begun since this was asked last.
+    pub fn begun_cleaning(&mut self) -> Option<u64> {
+        let begun = self
+            .cleaning
+            .as_mut()
+            .filter(|cleaning| !cleaning.is_told)?;
+        begun.is_told = true;
+        Some(begun.moved)
     }
 
     /// Deletes the pages of the pending list up to this one.

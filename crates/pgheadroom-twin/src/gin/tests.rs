@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use pgheadroom_layout::gin::GIN_LIST_PAGE_SIZE;
 use pgheadroom_layout::{BlockNumber, OffsetNumber, PgVersion};
 use proptest::prelude::*;
 
@@ -166,7 +167,11 @@ proptest! {
     /// Every row that came and did not go is there once, and nothing else, on pages that are not
     /// overfull, in trees that lead to it.
     #[test]
-    fn what_came_is_there_once(steps in steps(), fast_update in any::<bool>()) {
+    fn what_came_is_there_once(
+        steps in steps(),
+        fast_update in any::<bool>(),
+        beside in proptest::option::of(0.0..1.0),
+    ) {
         let settings = WalSettings {
             full_page_writes: true,
             hints_are_logged: true,
@@ -174,12 +179,16 @@ proptest! {
         };
         let mut wal = Wal::new(settings);
         let mut index = index(fast_update, &mut wal);
+        if let Some(misses_page) = beside {
+            index.clean_beside(misses_page);
+        }
         let mut expected = Found::new();
         let mut free: BTreeSet<u32> = (0..100_000).collect();
         for step in steps.into_iter().chain([Step::Analyze]) {
             let around = &mut Surroundings {
                 wal: &mut wal,
                 is_removable: &|xid| xid.0 % 2 == 0,
+                session: SessionId(0),
             };
             let is_insert = matches!(step, Step::Insert(..));
             match step {
@@ -187,7 +196,14 @@ proptest! {
                     let keys: Vec<Key> = numbers.into_iter().map(key).collect();
                     for _ in 0..count {
                         let row = free.pop_first().expect("room for all");
+                        around.session = SessionId(row as usize % 3);
                         index.insert(keys.clone(), tid(row), around);
+                        if row.is_multiple_of(5) {
+                            index.end_statement(SessionId(row as usize % 2));
+                        }
+                        if row.is_multiple_of(97) {
+                            index.go_on_cleaning(around);
+                        }
                         expected.extend(keys.iter().map(|key| (key.clone(), tid(row))));
                     }
                 }
@@ -213,6 +229,76 @@ proptest! {
                 Step::Analyze => index.clean_for_analyze(around),
             }
             prop_assert!(is_insert || index.found() == expected);
+            prop_assert!(is_insert || index.cleaning.is_none());
         }
     }
+}
+
+/// An index with so many rows from two sessions by turns, of three keys each; whose statement ends
+/// before the other's begins, or after.
+fn by_turns(rows: u32, misses_page: f64, ends_before: bool) -> (GinIndex, u64) {
+    let settings = WalSettings {
+        full_page_writes: false,
+        hints_are_logged: false,
+        is_logical: false,
+    };
+    let mut wal = Wal::new(settings);
+    let mut index = index(true, &mut wal);
+    index.clean_beside(misses_page);
+    let mut begun = 0;
+    for row in 0..rows {
+        let session = SessionId(row as usize % 2);
+        let around = &mut Surroundings {
+            wal: &mut wal,
+            is_removable: &|_| true,
+            session,
+        };
+        let other = SessionId(1 - session.0);
+        index.end_statement(if ends_before { other } else { session });
+        index.insert((0..3).map(key).collect(), tid(row), around);
+        begun += u64::from(index.begun_cleaning().is_some());
+    }
+    (index, begun)
+}
+
+/// Two that find no room have a page each, of which one row stays alone.
+#[test]
+fn who_comes_while_a_page_is_begun_begins_one_too() {
+    let pages = |misses, ends_before| by_turns(900, misses, ends_before).0.meta.pending_pages;
+    let alone = pages(1.0, true);
+    assert_eq!(pages(0.0, false), alone);
+    assert!(pages(0.5, false) > alone + alone / 3, "half of the pages");
+    assert!(pages(0.5, false) < pages(1.0, false));
+}
+
+/// Who comes to the limit begins to clean, and others add meanwhile: the list grows beyond it, and
+/// nobody else cleans.
+#[test]
+fn a_list_grows_while_it_is_cleaned() {
+    let (mut index, begun) = by_turns(6000, 0.0, true);
+    assert_eq!(begun, 1);
+    let limit = 64 * 1024 / GIN_LIST_PAGE_SIZE;
+    assert!(index.meta.pending_pages > 2 * limit);
+    let mut wal = Wal::new(WalSettings {
+        full_page_writes: false,
+        hints_are_logged: false,
+        is_logical: false,
+    });
+    wal.open_table(0);
+    let [_, _] = [wal.add_fork(), wal.add_fork()];
+    let around = &mut Surroundings {
+        wal: &mut wal,
+        is_removable: &|_| true,
+        session: SessionId(0),
+    };
+    let mut parts = 1;
+    while index.go_on_cleaning(around).is_some() {
+        parts += 1;
+    }
+    assert!(parts > 1, "memory holds no more at once");
+    assert!(
+        index.meta.pending_pages > limit,
+        "what came behind its end stays"
+    );
+    assert_eq!(index.found().len(), 3 * 6000);
 }

@@ -221,7 +221,7 @@ impl Clients {
         client: usize,
         done: Result<u64, StatementError>,
         schedule: &mut Schedule,
-        db: &Database,
+        db: &mut Database,
     ) -> Result<(), Failed> {
         let of = &self.list[client];
         let operation = &of.operations[of.position];
@@ -232,7 +232,7 @@ impl Clients {
                 {
                     self.without_row.push(*number);
                 }
-                schedule.run_statement(client);
+                schedule.run_statement(client, db.begun_cleaning(SessionId(client)));
             }
             Err(StatementError::Waits(_)) => {
                 schedule.wait(client);
@@ -254,6 +254,11 @@ impl Clients {
         schedule: &mut Schedule,
         db: &mut Database,
     ) -> Result<Option<Ended>, Failed> {
+        let moved = db.go_on_cleaning(SessionId(client));
+        if moved > 0 {
+            schedule.go_on_cleaning(client, moved);
+            return Ok(None);
+        }
         let of = &mut self.list[client];
         let keeps_portal = !self.are_calls && is_select(&of.operations[of.position]);
         of.position += 1;
@@ -283,6 +288,7 @@ impl Clients {
         db: &mut Database,
     ) -> Result<Ended, Failed> {
         db.switch_to(SessionId(client));
+        db.end_cleaning(SessionId(client));
         let ended = Ended {
             client,
             xid: db.procs().current(),

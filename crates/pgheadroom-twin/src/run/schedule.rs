@@ -111,11 +111,28 @@ impl Schedule {
         Some(turn)
     }
 
-    /// The client's statement has been carried out, and takes its time.
-    pub fn run_statement(&mut self, client: usize) {
+    /// The client's statement has been carried out, and takes its time; also for so many entries
+    /// that it moves out of pending lists.
+    pub fn run_statement(&mut self, client: usize, moved: u64) {
         self.statements += 1.0;
         let time = self.draw(1.0) + self.stand_still(self.machine.inside, self.statements);
-        self.push(time, Turn::EndStatement(client));
+        self.push(time + self.time_to_move(moved), Turn::EndStatement(client));
+    }
+
+    /// How often one who adds to a GIN's pending list does not see a page that another's statement
+    /// has begun.
+    pub const fn misses_page(&self) -> f64 {
+        self.machine.misses_page
+    }
+
+    /// The client's statement moves so many more.
+    pub fn go_on_cleaning(&mut self, client: usize, moved: u64) {
+        self.push(self.time_to_move(moved), Turn::EndStatement(client));
+    }
+
+    #[allow(clippy::cast_precision_loss)] // few
+    fn time_to_move(&self, entries: u64) -> f64 {
+        self.machine.moves_entry * entries as f64
     }
 
     /// The client's statement has failed, which ends its transaction.
@@ -357,7 +374,7 @@ mod tests {
                     Turn::Begin(client) if schedule.ended < 4000.0 => {
                         away += schedule.now - since[client];
                         left[client] = 30;
-                        schedule.run_statement(client);
+                        schedule.run_statement(client, 0);
                     }
                     Turn::EndStatement(client) => {
                         left[client] -= 1;
@@ -365,7 +382,7 @@ mod tests {
                             since[client] = schedule.now;
                             schedule.end_transaction(client);
                         } else {
-                            schedule.run_statement(client);
+                            schedule.run_statement(client, 0);
                         }
                     }
                     _ => {}
@@ -388,7 +405,7 @@ mod tests {
         let mut ended = [0.0; 4];
         while let Some(turn) = schedule.next() {
             match turn {
-                Turn::Begin(client) if count < 40_000 => schedule.run_statement(client),
+                Turn::Begin(client) if count < 40_000 => schedule.run_statement(client, 0),
                 Turn::EndStatement(client) => {
                     count += 1;
                     let all = (schedule.now - ended[client]) * schedule.ended / schedule.now;
@@ -436,7 +453,7 @@ mod tests {
             while let Some(turn) = schedule.next() {
                 match turn {
                     Turn::Begin(client) if done.iter().sum::<u32>() < 2400 => {
-                        schedule.run_statement(client);
+                        schedule.run_statement(client, 0);
                     }
                     Turn::EndStatement(client) => {
                         done[client] += 1;

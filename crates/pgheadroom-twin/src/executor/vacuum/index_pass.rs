@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use pgheadroom_layout::BlockNumber;
 
 use crate::btree::Btree;
+use crate::executor::SessionId;
 use crate::executor::fetch::HeapAccess;
 use crate::executor::table::Table;
 use crate::executor::vacuum::{Phase, RunningVacuum, VacuumStep};
@@ -151,6 +152,7 @@ impl Table {
         let around = &mut Surroundings {
             wal,
             is_removable: &|xid| procs.is_removable(xid),
+            session: SessionId(procs.active()),
         };
         let vacuuming = Vacuuming {
             is_autovacuum: running.by_itself,
@@ -219,6 +221,7 @@ impl Table {
                 let around = &mut Surroundings {
                     wal,
                     is_removable: &|xid| procs.is_removable(xid),
+                    session: SessionId(procs.active()),
                 };
                 index.vacuum_cleanup(had_pass, running.by_itself, around);
                 if had_pass { 0 } else { index.page_count() }
