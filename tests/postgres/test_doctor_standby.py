@@ -6,7 +6,7 @@ import pytest
 from doctor_sides import DAY_S, conninfo, examined, near, run
 from test_doctor_rules import asked, burn, only, servers, until
 
-from pgheadroom.doctor import Diagnosis, Examination, all_rules
+from pgheadroom.doctor import Diagnosis, Examination, Finding, all_rules
 from pgheadroom.servers import Cluster, Host, ServerPrograms
 from pgheadroom.sources.session import read_only_session
 
@@ -44,6 +44,22 @@ def held(primary: Cluster, standby: Cluster) -> Diagnosis:
         return examined(primary, "postgres", "horizon-holder")
 
 
+def waited_for(primary: Cluster, names: str) -> tuple[Finding, ...]:
+    """What is said of commits while one standby is connected."""
+    run(
+        primary,
+        "postgres",
+        "SET synchronous_commit = local;\n"
+        f"ALTER SYSTEM SET synchronous_standby_names = '{names}';\nSELECT pg_reload_conf()",
+    )
+    state = "'sync', 'quorum'" if names else "'async'"
+    query = f"SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state IN ({state})"
+    until(lambda: bool(asked(primary, query)), "the standby counts so")
+    found = examined(primary, "postgres", "synchronous-standby-missing").findings
+    assert all(each.numbers["connected"] == 1 for each in found)
+    return found
+
+
 @pytest.mark.parametrize("programs_of", servers())
 def test_beside_a_standby(programs_of: ServerPrograms) -> None:
     """A snapshot there holds the primary's horizon, by its slot or by feedback alone."""
@@ -65,6 +81,10 @@ def test_beside_a_standby(programs_of: ServerPrograms) -> None:
         assert by_slot is not None
         assert by_slot.severity == "info"
         near(by_slot.numbers["age_xids"], 101_000)
+
+        for wanted, fires in (("ANY 1 (*)", False), ("FIRST 2 (*)", True)):
+            assert bool(waited_for(primary, wanted)) == fires
+        waited_for(primary, "")
 
         unused = examined(primary, "postgres", "unused-index", ahead_s=31 * DAY_S)
         found = only(unused.findings, "unused-index", "t_v")
