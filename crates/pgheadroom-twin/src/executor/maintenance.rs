@@ -73,13 +73,18 @@ impl Database {
         Ok(())
     }
 
-    /// It writes to the catalogue, so it has a number.
+    /// It writes its statistics to the catalogue, so it has a number; of a table without rows there
+    /// are none.
+    ///
+    /// Source: `do_analyze_rel`, src/backend/commands/analyze.c (REL_18_STABLE): `numrows > 0`.
     fn analyze_alone(&mut self, table: TableId) {
         assert!(self.procs.current().is_none(), "ANALYZE in a transaction");
         self.procs.begin_statement();
         self.procs.compute_horizons();
-        self.procs.assign();
         let found = self.analyze(table, ANALYZED_PAGES);
+        if found.live_rows > 0.0 {
+            self.procs.assign();
+        }
         self.procs.commit();
         if self.note_analyzed(table, found.live_rows) {
             self.forget_target_blocks_of(Relation {

@@ -335,8 +335,10 @@ impl Database {
             if table.note_vacuumed(done, running.oldest_xmin, running.oldest_multixact) {
                 self.forget_target_blocks_of(running.relation);
             }
-            if done.took_lock {
-                self.procs.assign(); // exclusive locks are logged with their holder's number
+            // Exclusive locks are logged with their holder's number, but for wal_level minimal
+            // (XLogStandbyInfoActive in LockAcquireExtended, src/backend/storage/lmgr/lock.c).
+            if done.took_lock && !self.wal.skips_new_relations() {
+                self.procs.assign();
                 self.procs.commit();
             }
         }

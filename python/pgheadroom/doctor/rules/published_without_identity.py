@@ -128,7 +128,6 @@ RULE = Rule(
     "info: a table that is only filled loses nothing.",
     price="no price: statements that fail are not counted",
     remedy="A primary key; or a unique index as identity; FULL for today.",
-    blind="Tables that are left out of FOR ALL TABLES (19) are told too. Statistics that were "
-    "reset.",
+    blind="Statistics that were reset.",
     link="https://www.postgresql.org/docs/current/logical-replication-publication.html",
 )
