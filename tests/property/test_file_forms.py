@@ -15,6 +15,7 @@ from values_of import ANYTHING, values_of
 
 from pgheadroom import page_life
 from pgheadroom.advise.advice import Advice
+from pgheadroom.doctor.values import Diagnosis
 from pgheadroom.forms import FieldError, read, write
 from pgheadroom.lab.design import Request
 from pgheadroom.lab.environment_form import Environment
@@ -214,7 +215,7 @@ REQUIRED = {
 FORMS = {
     **{"advice": Advice, "plan": Plan, "applied": AppliedRecord, "verification": Verification},
     **{"prediction": Prediction, "proof": Proof, "layout": Layout},
-    **{"migration-check": MigrationCheck},
+    **{"migration-check": MigrationCheck, "doctor": Diagnosis},
     **{"wal-stats": WalStats, "wal-what-if": WhatIf, "wal-names": Names},
     **{"lab-request": Request, "lab-sample": TrialSample},
 }

@@ -17,14 +17,15 @@ struct Recorded {
     profile: ProfileSpec,
 }
 
-/// The recorded profiles of 18.4.
+/// The recorded profiles of 18.4, but for one whose tables are rewritten, which engines other than
+/// heap refuse.
 fn profiles() -> Vec<(String, ProfileSpec)> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../golden/expected/18.4");
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        if name.starts_with("profile-") {
+        if name.starts_with("profile-") && name != "profile-toast-object-ids" {
             let text = std::fs::read_to_string(&path).unwrap();
             let recorded: Recorded = serde_json::from_str(&text).unwrap();
             found.push((name, recorded.profile));
