@@ -103,13 +103,16 @@ def _exact_where_there(data: Json, programs: ServerPrograms, extension: str) -> 
 
 def test_every_type_in_a_row(programs: ServerPrograms) -> None:
     """Values lie in rows as the server puts them, and change as its operators change them."""
-    columns = _columns(TYPES, MANY_VALUES)
-    sets = {
-        f"c{n}": {"changed_frac": 0.2}
-        | (GROWS if FORMS[name].grows and name not in SPELLED else {})
-        for n, name in enumerate(TYPES)
-    }
-    assert _wrong(_profile(columns, [], sets), programs) == []
+    # The twin shortens none of these, so a row that is long without them has intervals.
+    kept = [name for name in TYPES if name == "path" or name.endswith("multirange")]
+    for types in ([name for name in TYPES if name not in kept], kept):
+        columns = _columns(types, MANY_VALUES)
+        sets = {
+            f"c{n}": {"changed_frac": 0.2}
+            | (GROWS if FORMS[name].grows and name not in SPELLED else {})
+            for n, name in enumerate(types)
+        }
+        assert _wrong(_profile(columns, [], sets), programs) == []
 
 
 @pytest.mark.parametrize("values", [MANY_VALUES, FEW_VALUES], ids=["many", "few"])

@@ -448,7 +448,7 @@ def test_page_shows_forecast_beside_outcome() -> None:
     }  # fmt: skip
     html = advice_html.render(SHAPES["hostile"], outcome=Verification.from_json(found))
     words = " ".join(Page(html).words.split())
-    assert "Forecasts of 1 tables: 1 held." in words
+    assert "Forecasts of 1 table: 1 held." in words
     assert "98.5" in words
     assert words.index("Forecast and outcome") < words.index("Why updates were HOT")
     assert "<script" not in html

@@ -347,7 +347,7 @@ fn each_kind_of_statement_has_its_facts() {
             "CREATE TABLE c PARTITION OF s.p FOR VALUES IN (1)",
             vec![
                 "Remarkable new c a new table: nothing was observed of it",
-                "Work new partition s.p",
+                "Work new partition s.p c",
             ],
         ),
         ("CLUSTER s.t USING i", vec!["Work cluster s.t s.i"]),
