@@ -30,7 +30,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
     ),
     ("types", "_core"),
     ("stats", "schedule", "outcome", "page_life", "progress", "tabular"),
-    ("servers", "sources"),
+    ("servers", "sources", "fleet"),
     ("profile",),
     ("layout", "observe", "play"),
     ("predict",),
