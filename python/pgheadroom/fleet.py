@@ -163,12 +163,18 @@ def ask_all(
     """
     stop = threading.Event()
     answers: dict[str, Answer[ValueT]] = {}
+    running: set[str] = set()
+    changed = threading.Condition()
 
     def pause(length_s: float) -> None:
         if stop.wait(length_s):
             raise KeyboardInterrupt
 
     def asked(target: Target) -> None:
+        with changed:
+            if stop.is_set():
+                return
+            running.add(target.name)
         try:
             value = question(target, pause)
             answers[target.name] = Answer(target=target, value=value, error=None)
@@ -177,13 +183,21 @@ def ask_all(
             answers[target.name] = Answer(target=target, value=None, error=why)
         except KeyboardInterrupt:
             pass  # its pause was ended
+        finally:
+            with changed:
+                running.discard(target.name)
+                changed.notify_all()
 
     with ThreadPoolExecutor(max_workers=min(at_once, len(targets))) as pool:
         try:
             for _ in run_pieces(asked, targets, executor=pool, in_flight=len(targets)):
                 pass
         except (KeyboardInterrupt, SystemExit):
-            stop.set()  # and each that runs says what it has
+            # Those that run say what they have. The pool does not wait for a thread in whose very
+            # start it was interrupted.
+            with changed:
+                stop.set()
+                changed.wait_for(lambda: not running)
         except BaseException:
             stop.set()
             raise
