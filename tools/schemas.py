@@ -32,6 +32,7 @@ from pgheadroom.verify.values import Verification
 from pgheadroom.wal.names import Names
 from pgheadroom.wal.values import WalStats
 from pgheadroom.wal.what_if_values import WhatIf
+from pgheadroom.watch import WatchLine
 
 FOLDER = Path(__file__).parents[1] / "docs" / "schema"
 
@@ -54,6 +55,7 @@ def schemas() -> Mapping[str, dict[str, Any]]:
         "applied": json_schema(AppliedRecord, title="Applied record"),
         "verification": json_schema(Verification, title="Verification"),
         "doctor": json_schema(Diagnosis, title="Examination of a database"),
+        "watch": json_schema(WatchLine, title="Reading of a server, a line of watch"),
         "migration-check": json_schema(MigrationCheck, title="Check of a migration"),
         "layout": json_schema(Layout, title="Layout"),
         "wal-stats": json_schema(WalStats, title="WAL by relation and cause"),

@@ -59,6 +59,11 @@ PANELS: dict[str, dict[str, Command]] = {
             function="doctor_command",
             summary="Look for what costs or harms, each finding with its price.",
         ),
+        "watch": Command(
+            module="watch",
+            function="watch_command",
+            summary="The counters that matter, live: HOT, WAL, vacuums, the horizon.",
+        ),
         "check": Command(
             module="check",
             function="check_command",

@@ -36,6 +36,13 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "pgheadroom doctor dbname=shop --baseline shop.json --fail-on warning",
         ),
     ),
+    "watch": (
+        ("What happens now", "pgheadroom watch dbname=shop"),
+        (
+            "For a script: one reading of ten seconds, as JSON",
+            "pgheadroom watch dbname=shop --every 10s --count 1 --format json",
+        ),
+    ),
     "check": (
         (
             "A migration, before it is merged",

@@ -59,6 +59,12 @@ METAVARS = {
     "--accept": "RULE:OBJECT",
     "--until": "DATE",
     "--script": "LEVELS",
+    "--every": "TIME",
+    "--count": "N",
+    "--sort": "WHAT",
+    "--filter": "TEXT",
+    "--tables": "N",
+    "--prometheus": "FILE",
 }
 """What to write behind an option, where its definition does not say."""
 
