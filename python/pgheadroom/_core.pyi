@@ -510,6 +510,10 @@ class Simulated:
         """VACUUMs that looked at pages that they might have skipped, from a place that is drawn."""
 
     @property
+    def pointers_in_doubt(self) -> int:
+        """Values out of line whose pointers may share other bytes with those they replaced."""
+
+    @property
     def duration_s(self) -> float | None:
         """Seconds of the run on its clock; None without one."""
 

@@ -239,6 +239,11 @@ impl Simulated {
     }
 
     #[getter]
+    fn pointers_in_doubt(&self) -> u64 {
+        self.outcome.pointers_in_doubt
+    }
+
+    #[getter]
     fn duration_s(&self) -> Option<f64> {
         self.outcome
             .happened

@@ -99,6 +99,7 @@ pub(crate) fn phase(seed: u64, kind: Phase) -> f64 {
         Phase::WalSegment => 0.569_840_290_998_053_3,
         Phase::Second => 0.430_159_709_001_946_7,
         Phase::EagerScan => 0.618_033_988_749_894_9,
+        Phase::Statistics => 0.819_172_513_396_164_4,
     };
     (0.5 + seed as f64 * step).fract()
 }
@@ -114,6 +115,8 @@ pub(crate) enum Phase {
     Second,
     /// Where in its first region an eager scan begins.
     EagerScan,
+    /// How many of the values that may be out of line an ANALYZE has moved there.
+    Statistics,
 }
 
 #[cfg(test)]
@@ -152,6 +155,7 @@ mod tests {
             Phase::WalSegment,
             Phase::Second,
             Phase::EagerScan,
+            Phase::Statistics,
         ];
         for kind in kinds {
             let mut places: Vec<f64> = (0..8).map(|seed| phase(seed, kind)).collect();

@@ -224,6 +224,23 @@ impl Database {
         self.procs.object_ids.skip(count);
     }
 
+    /// From now on how many values of statistics are out of line is drawn from this seed, and what
+    /// depends on it counted.
+    pub const fn draw_statistics(&mut self, seed: u64) {
+        self.procs.object_ids.draw(seed);
+    }
+
+    /// Of the table's statistics so many values may be out of line.
+    pub fn set_long_statistics(&mut self, table: TableId, at_most: u32) {
+        self.tables[table.0].class.long_statistics = at_most;
+    }
+
+    /// Values out of line whose pointers may share other bytes with those that they replaced.
+    #[must_use]
+    pub const fn pointers_in_doubt(&self) -> u64 {
+        self.procs.object_ids.in_doubt()
+    }
+
     /// The table, which is empty and has no index yet, is an unlogged one.
     pub fn set_unlogged(&mut self, table: TableId) {
         self.wal.open_table(table.0);

@@ -96,6 +96,8 @@ pub struct Outcome {
     pub approximations: Vec<String>,
     /// How many VACUUMs looked at pages that they might have skipped, from a place that is drawn.
     pub eager_scans: u64,
+    /// Values out of line whose pointers may share other bytes with those they replaced.
+    pub pointers_in_doubt: u64,
     /// What of it is a model, if it is no server's.
     pub model: Option<&'static str>,
     /// Where it was asked for: the order of each table before the run and after it.
@@ -155,6 +157,7 @@ fn play_in(
     let plan = Plan::new(spec, conditions)?;
     monitor.start(rows_to_load(spec) + plan.transactions.max(transactions_here(&plan, spec)));
     let mut db = load::database(&spec.server, version);
+    db.draw_statistics(plan.interleaving);
     let before;
     let outcome = if let Some(pgbench) = &spec.pgbench {
         let whole_scale = spec.sample.and_then(|sample| sample.whole_scale);
@@ -190,9 +193,13 @@ fn play_in(
     if db.eager_scans() > 0 {
         approximations.push(EAGER_SCANS.to_owned());
     }
+    if approximations.is_empty() && db.pointers_in_doubt() > 0 {
+        approximations.push(POINTERS.to_owned());
+    }
     let outcome = Outcome {
         approximations,
         eager_scans: db.eager_scans(),
+        pointers_in_doubt: db.pointers_in_doubt(),
         model: conditions
             .models
             .iter()
@@ -207,6 +214,11 @@ fn play_in(
 /// What nobody knows of a VACUUM of 18.
 const EAGER_SCANS: &str = "where VACUUM begins to look at all-visible pages of tables from 64 \
      MiB, to freeze them, is drawn, as a server of 18 and later does";
+
+/// What nobody knows of an ANALYZE of long values.
+const POINTERS: &str = "how many values of pg_statistic an ANALYZE stores out of line, which takes \
+     OIDs, is drawn: the pointer of a table's value shares a byte more or less with the one that \
+     it replaces";
 
 /// The order of each table, if it is asked for.
 fn orders(db: &Database, conditions: &Conditions) -> Vec<Option<Order>> {
@@ -350,6 +362,7 @@ pub(crate) fn outcome(
         by_record: by_record(db),
         approximations: Vec::new(),
         eager_scans: 0,
+        pointers_in_doubt: 0,
         model: None,
         order: Vec::new(),
         page_life: db.page_life(),

@@ -240,10 +240,11 @@ class RunPlan:
         )
 
     def draws_only(self, cell: int, first: _core.Simulated) -> bool:
-        """Whether where VACUUMs scan eagerly is all that is not exact."""
+        """Whether all that is not exact is drawn: eager scans of VACUUM, OIDs of ANALYZE."""
         if self.is_drawn or self.samples is not None:
             return False
-        return first.eager_scans > 0 and _is_alone(self.cells[cell], self.told(cell), first)
+        drawn = first.eager_scans + first.pointers_in_doubt
+        return drawn > 0 and _is_alone(self.cells[cell], self.told(cell), first)
 
     def images_only(self, cell: int, first: _core.Simulated) -> bool:
         """Whether the sizes of compressed images are all that is not exact."""

@@ -52,6 +52,7 @@ what they do to pages is no accident.
 _UNASKED_PAGES_MAX = 16 * SAMPLE_PAGES
 """Where a sample has to be larger, it is only taken when it is asked for. Arbitrary."""
 
+_SHORTENED_PER_PAGE = 4  # TOAST_TUPLES_PER_PAGE, src/include/access/heaptoast.h
 _HASH_FILLFACTOR = 75  # HASH_DEFAULT_FILLFACTOR, src/include/access/hash.h
 _BUCKETS_PER_STEP = 4  # of a doubling: how far splits may have come
 _ONCE_PER_BTREE = 2
@@ -180,11 +181,16 @@ def heap_pages(profile: Profile) -> int:
 
 
 def _pages(table: TableLayout, loaded: TableProfile) -> int:
-    (room,) = (room for room in table.fillfactors if room.fillfactor == table.fillfactor)
-    assert room.heap_pages is not None, "a profile says how many rows it has"
+    found = (room for room in table.fillfactors if room.fillfactor == table.fillfactor)
+    room = next(found, None)
+    if room is None:  # longer than a page, so values of it are out of line
+        pages = math.ceil(loaded.rows / _SHORTENED_PER_PAGE)
+    else:
+        assert room.heap_pages is not None, "a profile says how many rows it has"
+        pages = room.heap_pages
     if loaded.rows_per_page is None:
-        return room.heap_pages
-    return math.ceil(room.heap_pages * loaded.rows_per_page / mean_rows(loaded.pages))
+        return pages
+    return math.ceil(pages * loaded.rows_per_page / mean_rows(loaded.pages))
 
 
 def sample_of(profile: Profile, pages: int) -> PageSample:

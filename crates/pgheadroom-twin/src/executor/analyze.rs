@@ -38,7 +38,9 @@ impl Database {
 
     /// The catalogue's entries of indexes have what an ANALYZE has found.
     pub(crate) fn end_analyze(&mut self, table: TableId) {
-        let brins = &mut self.tables[table.0].indexes.brins;
+        let table = &mut self.tables[table.0];
+        self.procs.object_ids.analyze(table.class.long_statistics);
+        let brins = &mut table.indexes.brins;
         brins.iter_mut().for_each(Brin::end_analyze);
     }
 

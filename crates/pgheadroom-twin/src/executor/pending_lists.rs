@@ -11,54 +11,36 @@
 //! Source: `ginHeapTupleFastInsert` and `ginInsertCleanup`, src/backend/access/gin/ginfast.c
 //! (REL_15_STABLE, REL_18_STABLE).
 
-use crate::executor::{Database, SessionId, TableId};
-use crate::gin::Surroundings;
+use crate::executor::{Database, SessionId};
+use crate::gin::{GinIndex, Surroundings};
 use crate::transaction::Transactions;
 
 impl Database {
-    /// From now on sessions add to lists and clean them beside others (`misses_page` as
-    /// `GinIndex::clean_beside` has it).
-    pub(crate) fn clean_lists_beside(&mut self, misses_page: f64) {
+    /// From now on sessions share the pending lists (`GinSettings::beside`, which indexes that are
+    /// built later take over).
+    pub(crate) fn share_pending_lists(&mut self, misses_page: u32) {
         for table in &mut self.tables {
             for definition in &mut table.indexes.definitions {
-                definition.gin.server.cleans_beside = true;
-            }
-            for gin in &mut table.indexes.gins {
-                gin.index.clean_beside(misses_page);
-                self.sessions.clean_beside = true;
+                definition.gin.server.beside = Some(misses_page);
             }
         }
+        let lists = self.gins().map(|gin| gin.share_list(misses_page)).count();
+        self.sessions.share_lists = lists > 0;
     }
 
     /// How many entries the session's statement moves that has just been carried out, at first.
     pub(crate) fn begun_cleaning(&mut self, session: SessionId) -> u64 {
-        let mut moved = 0;
-        if !self.sessions.clean_beside {
-            return moved;
+        if !self.sessions.share_lists {
+            return 0;
         }
-        for (number, table) in self.tables.iter_mut().enumerate() {
-            for (position, gin) in table.indexes.gins.iter_mut().enumerate() {
-                if let Some(first) = gin.index.begun_cleaning() {
-                    moved += first;
-                    let one = (session, TableId(number), position);
-                    self.sessions.cleaning.push(one);
-                }
-            }
-        }
-        moved
+        self.gins().map(|gin| gin.begun_cleaning(session)).sum()
     }
 
     /// The session's statement would end, and has moved what it said: how many entries it moves
     /// next; 0 where it is over.
     pub(crate) fn go_on_cleaning(&mut self, session: SessionId) -> u64 {
-        let mut moved = 0;
-        if self.sessions.clean_beside {
-            let tables = self.tables.iter_mut();
-            let gins = tables.flat_map(|table| table.indexes.gins.iter_mut());
-            gins.for_each(|gin| gin.index.end_statement(session));
-        }
-        if self.sessions.cleaning.is_empty() {
-            return moved;
+        if !self.sessions.share_lists {
+            return 0;
         }
         let procs = &self.procs;
         let around = &mut Surroundings {
@@ -66,17 +48,13 @@ impl Database {
             is_removable: &|xid| procs.is_removable(xid),
             session,
         };
-        let tables = &mut self.tables;
-        self.sessions.cleaning.retain(|&(whose, table, position)| {
-            if whose != session {
-                return true;
+        let mut moved = 0;
+        for table in &mut self.tables {
+            for gin in &mut table.indexes.gins {
+                gin.index.end_statement(session);
+                moved += gin.index.go_on_cleaning(around);
             }
-            // Who has rewritten the index, or vacuumed the table, has ended it.
-            let gin = tables[table.0].indexes.gins.get_mut(position);
-            let next = gin.and_then(|gin| gin.index.go_on_cleaning(around));
-            moved += next.unwrap_or(0);
-            next.is_some()
-        });
+        }
         moved
     }
 
@@ -84,5 +62,10 @@ impl Database {
     pub(crate) fn end_cleaning(&mut self, session: SessionId) {
         self.begun_cleaning(session);
         while self.go_on_cleaning(session) > 0 {}
+    }
+
+    fn gins(&mut self) -> impl Iterator<Item = &mut GinIndex> {
+        let tables = self.tables.iter_mut();
+        tables.flat_map(|table| table.indexes.gins.iter_mut().map(|gin| &mut gin.index))
     }
 }

@@ -19,7 +19,7 @@ use crate::executor::cursor::Cursor;
 use crate::executor::parked::Waiting;
 use crate::executor::session_table::SessionTable;
 use crate::executor::table::Table;
-use crate::executor::{Database, Relation, TableId};
+use crate::executor::{Database, Relation};
 use crate::heap::InsertTargetBlock;
 use crate::procarray::Isolation;
 use pgheadroom_layout::BlockNumber;
@@ -41,10 +41,8 @@ pub(super) struct Sessions {
     pub parked: Vec<Waiting>,
     /// Cursors that are open.
     pub cursors: Vec<Cursor>,
-    /// Whether pending lists of GINs are cleaned beside other sessions.
-    pub clean_beside: bool,
-    /// Who cleans which: the table, and which of its GINs.
-    pub cleaning: Vec<(SessionId, TableId, usize)>,
+    /// Whether there are pending lists of GINs, which sessions share.
+    pub share_lists: bool,
 }
 
 impl Database {

@@ -79,6 +79,8 @@ pub(super) struct ClassEntry {
     pub old_pages: u32,
     /// Whether insertions leave the free space map alone: a TOAST table that a rewrite fills.
     pub skips_fsm: bool,
+    /// Values of its statistics that may be out of line, in pg_statistic's TOAST table.
+    pub long_statistics: u32,
 }
 
 /// `relpages`, `reltuples`, `relallvisible`, and from 18 on `relallfrozen`.
@@ -200,6 +202,7 @@ impl Table {
                 statistics: None,
                 old_pages: 0,
                 skips_fsm: false,
+                long_statistics: 0,
             },
             values: RowValues::new(row_type, behaviour.toast_compression),
             indexes: Indexes {

@@ -357,6 +357,7 @@ impl Table {
         let ids: Vec<u32> = dropped
             .filter_map(|(column, &slot)| self.external_id(column, slot))
             .collect();
+        to.procs.object_ids.replace(ids.len() as u64);
         self.read_values(&ids, true, to);
         Ok(())
     }

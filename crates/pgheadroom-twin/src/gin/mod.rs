@@ -63,9 +63,10 @@ pub struct GinSettings {
     pub pending_list_limit: u32,
     /// What a command may take.
     pub memory: MemorySettings,
-    /// Whether a session moves a pending list part by part, while others go on (`begun_cleaning`,
-    /// `go_on_cleaning`), or at once.
-    pub cleans_beside: bool,
+    /// Whether sessions add to a pending list side by side, and one moves it part by part, while
+    /// others go on (`begun_cleaning`, `go_on_cleaning`): then how often one who comes while
+    /// another's statement has begun a page of it does not see that page, in thousandths.
+    pub beside: Option<u32>,
 }
 
 impl Default for GinOptions {
@@ -84,7 +85,7 @@ impl Default for GinSettings {
         Self {
             pending_list_limit: 4096,
             memory: MemorySettings::default(),
-            cleans_beside: false,
+            beside: None,
         }
     }
 }
@@ -153,11 +154,9 @@ impl GinIndex {
         }
     }
 
-    /// From now on sessions clean the pending list beside others, and so often does one who comes
-    /// while another's statement has begun a page of it not see that page.
-    pub const fn clean_beside(&mut self, misses_page: f64) {
-        self.options.server.cleans_beside = true;
-        self.beside.misses_page = misses_page;
+    /// From now on sessions share the pending list (`GinSettings::beside`).
+    pub const fn share_list(&mut self, misses_page: u32) {
+        self.options.server.beside = Some(misses_page);
     }
 
     /// Its main fork, and that of its free space map.

@@ -33,6 +33,8 @@ pub(super) struct Cleaning {
     read: usize,
     /// Entries of the part.
     moved: u64,
+    /// Whose statement it is part of.
+    pub(super) session: SessionId,
     is_told: bool,
 }
 
@@ -47,21 +49,20 @@ pub(super) struct Cleaning {
 pub(super) struct Beside {
     /// Whose statement has begun the last page, until it ends.
     began_page: Option<SessionId>,
-    /// How often one who comes before that finds no room: the page's time beside the statement's.
-    pub misses_page: f64,
-    /// How often that was due.
-    due: f64,
+    /// How often one who came before that was due to find no room, in thousandths.
+    due: u32,
 }
 
 impl Beside {
-    /// Whether a session that comes now finds the list as it was before its last page.
-    fn misses(&mut self, session: SessionId) -> bool {
+    /// Whether a session that comes now finds the list as it was before its last page; as often as
+    /// `GinSettings::beside` says.
+    fn misses(&mut self, session: SessionId, thousandths: u32) -> bool {
         if self.began_page.is_none_or(|one| one == session) {
             return false;
         }
-        self.due += self.misses_page;
-        let is_due = self.due >= 1.0;
-        self.due -= f64::from(u8::from(is_due));
+        self.due += thousandths;
+        let is_due = self.due >= 1000;
+        self.due -= 1000 * u32::from(is_due);
         is_due
     }
 }
@@ -98,7 +99,9 @@ impl GinIndex {
         let tail = self.meta.tail;
         let fits = needed <= GIN_LIST_PAGE_SIZE
             && needed <= self.meta.tail_free_size
-            && !self.beside.misses(around.session);
+            && !self
+                .beside
+                .misses(around.session, server.beside.unwrap_or(0));
         let changed = match tail {
             Some(tail) if fits => {
                 let pending = self.pending_mut(tail);
@@ -119,7 +122,7 @@ impl GinIndex {
                 self.meta.tail = Some(new_tail);
                 self.meta.tail_free_size = self.pending(new_tail).exact_free_space();
                 self.meta.pending_pages += pages;
-                self.beside.began_page = server.cleans_beside.then_some(around.session);
+                self.beside.began_page = server.beside.map(|_| around.session);
                 tail.map(|tail| (tail, 0))
             }
         };
@@ -131,7 +134,7 @@ impl GinIndex {
         let pages = u64::from(self.meta.pending_pages) * u64::from(GIN_LIST_PAGE_SIZE);
         let limit = self.options.pending_list_limit;
         if pages > u64::from(limit.unwrap_or(server.pending_list_limit)) * KB {
-            if server.cleans_beside {
+            if server.beside.is_some() {
                 self.begin_cleaning(true, server.memory.work_mem, around);
             } else {
                 self.clean_pending_list(true, server.memory.work_mem, around);
@@ -194,9 +197,9 @@ impl GinIndex {
         memory: u32,
         around: &mut Surroundings<'_>,
     ) {
-        while self.go_on_cleaning(around).is_some() {}
+        while self.move_on(around) {}
         self.begin_cleaning(fills_map, memory, around);
-        while self.go_on_cleaning(around).is_some() {}
+        while self.move_on(around) {}
     }
 
     /// The same of a session beside others, who add to the list meanwhile: its first part. Who
@@ -211,14 +214,14 @@ impl GinIndex {
                 last: tail,
                 read: 0,
                 moved: 0,
+                session: around.session,
                 is_told: false,
             };
             self.move_part(cleaning, around);
         }
     }
 
-    /// Moves what is read until memory is full, or the list ends; its pages stay until
-    /// `go_on_cleaning`.
+    /// Moves what is read until memory is full, or the list ends; its pages stay until `move_on`.
     fn move_part(&mut self, mut cleaning: Cleaning, around: &mut Surroundings<'_>) {
         let mut gathered = Accumulator::new(self.behaviour.memory_chunk_header_bytes, true);
         let mut next = self.meta.head;
@@ -244,9 +247,11 @@ impl GinIndex {
     }
 
     /// A part has been moved: what has come to its last page meanwhile is too, and its pages are
-    /// deleted. How many entries the next part moves; `None` where the cleanup is over.
-    pub fn go_on_cleaning(&mut self, around: &mut Surroundings<'_>) -> Option<u64> {
-        let cleaning = self.cleaning.take()?;
+    /// deleted. Whether another part has been moved, or the cleanup is over.
+    fn move_on(&mut self, around: &mut Surroundings<'_>) -> bool {
+        let Some(cleaning) = self.cleaning.take() else {
+            return false;
+        };
         let more = &self.pending(cleaning.last).tuples[cleaning.read..];
         if !more.is_empty() {
             let mut gathered = Accumulator::new(self.behaviour.memory_chunk_header_bytes, true);
@@ -263,20 +268,32 @@ impl GinIndex {
             if cleaning.fills_map {
                 self.vacuum_fsm(around.wal);
             }
-            return None;
+            return false;
         }
         self.move_part(cleaning, around);
-        self.cleaning.as_ref().map(|cleaning| cleaning.moved)
+        true
     }
 
-    /// How many entries the cleanup moves first that has begun since this was asked last.
-    pub fn begun_cleaning(&mut self) -> Option<u64> {
-        let begun = self
-            .cleaning
-            .as_mut()
-            .filter(|cleaning| !cleaning.is_told)?;
-        begun.is_told = true;
-        Some(begun.moved)
+    /// How many entries the session's cleanup moves first, once; 0 where it has begun none.
+    pub fn begun_cleaning(&mut self, session: SessionId) -> u64 {
+        match &mut self.cleaning {
+            Some(begun) if begun.session == session && !begun.is_told => {
+                begun.is_told = true;
+                begun.moved
+            }
+            _ => 0,
+        }
+    }
+
+    /// The session's cleanup has moved what it said: how many entries it moves next; 0 where it is
+    /// over, or another's.
+    pub fn go_on_cleaning(&mut self, around: &mut Surroundings<'_>) -> u64 {
+        let is_own = |cleaning: &Cleaning| cleaning.session == around.session;
+        if !self.cleaning.as_ref().is_some_and(is_own) {
+            return 0;
+        }
+        self.move_on(around);
+        self.cleaning.as_ref().map_or(0, |cleaning| cleaning.moved)
     }
 
     /// Deletes the pages of the pending list up to this one.

@@ -170,7 +170,7 @@ proptest! {
     fn what_came_is_there_once(
         steps in steps(),
         fast_update in any::<bool>(),
-        beside in proptest::option::of(0.0..1.0),
+        beside in proptest::option::of(0..1000_u32),
     ) {
         let settings = WalSettings {
             full_page_writes: true,
@@ -180,7 +180,7 @@ proptest! {
         let mut wal = Wal::new(settings);
         let mut index = index(fast_update, &mut wal);
         if let Some(misses_page) = beside {
-            index.clean_beside(misses_page);
+            index.share_list(misses_page);
         }
         let mut expected = Found::new();
         let mut free: BTreeSet<u32> = (0..100_000).collect();
@@ -236,7 +236,7 @@ proptest! {
 
 /// An index with so many rows from two sessions by turns, of three keys each; whose statement ends
 /// before the other's begins, or after.
-fn by_turns(rows: u32, misses_page: f64, ends_before: bool) -> (GinIndex, u64) {
+fn by_turns(rows: u32, misses_page: u32, ends_before: bool) -> (GinIndex, u64) {
     let settings = WalSettings {
         full_page_writes: false,
         hints_are_logged: false,
@@ -244,7 +244,7 @@ fn by_turns(rows: u32, misses_page: f64, ends_before: bool) -> (GinIndex, u64) {
     };
     let mut wal = Wal::new(settings);
     let mut index = index(true, &mut wal);
-    index.clean_beside(misses_page);
+    index.share_list(misses_page);
     let mut begun = 0;
     for row in 0..rows {
         let session = SessionId(row as usize % 2);
@@ -256,7 +256,7 @@ fn by_turns(rows: u32, misses_page: f64, ends_before: bool) -> (GinIndex, u64) {
         let other = SessionId(1 - session.0);
         index.end_statement(if ends_before { other } else { session });
         index.insert((0..3).map(key).collect(), tid(row), around);
-        begun += u64::from(index.begun_cleaning().is_some());
+        begun += u64::from(index.begun_cleaning(session) > 0);
     }
     (index, begun)
 }
@@ -265,17 +265,17 @@ fn by_turns(rows: u32, misses_page: f64, ends_before: bool) -> (GinIndex, u64) {
 #[test]
 fn who_comes_while_a_page_is_begun_begins_one_too() {
     let pages = |misses, ends_before| by_turns(900, misses, ends_before).0.meta.pending_pages;
-    let alone = pages(1.0, true);
-    assert_eq!(pages(0.0, false), alone);
-    assert!(pages(0.5, false) > alone + alone / 3, "half of the pages");
-    assert!(pages(0.5, false) < pages(1.0, false));
+    let alone = pages(1000, true);
+    assert_eq!(pages(0, false), alone);
+    assert!(pages(500, false) > alone + alone / 3, "half of the pages");
+    assert!(pages(500, false) < pages(1000, false));
 }
 
 /// Who comes to the limit begins to clean, and others add meanwhile: the list grows beyond it, and
 /// nobody else cleans.
 #[test]
 fn a_list_grows_while_it_is_cleaned() {
-    let (mut index, begun) = by_turns(6000, 0.0, true);
+    let (mut index, begun) = by_turns(6000, 0, true);
     assert_eq!(begun, 1);
     let limit = 64 * 1024 / GIN_LIST_PAGE_SIZE;
     assert!(index.meta.pending_pages > 2 * limit);
@@ -286,13 +286,16 @@ fn a_list_grows_while_it_is_cleaned() {
     });
     wal.open_table(0);
     let [_, _] = [wal.add_fork(), wal.add_fork()];
+    let whose = index.cleaning.as_ref().expect("not over").session;
     let around = &mut Surroundings {
         wal: &mut wal,
         is_removable: &|_| true,
-        session: SessionId(0),
+        session: SessionId(1 - whose.0),
     };
+    assert_eq!(index.go_on_cleaning(around), 0, "another's");
+    around.session = whose;
     let mut parts = 1;
-    while index.go_on_cleaning(around).is_some() {
+    while index.go_on_cleaning(around) > 0 {
         parts += 1;
     }
     assert!(parts > 1, "memory holds no more at once");

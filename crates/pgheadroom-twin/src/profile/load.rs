@@ -193,6 +193,7 @@ fn load_table(
     if spec.unlogged {
         db.set_unlogged(table);
     }
+    db.set_long_statistics(table, long_statistics(spec));
     let own = parameters(&spec.reloptions, "");
     let mut of_toast = parameters(&spec.reloptions, "toast.");
     // Source: `table_recheck_autovac`, src/backend/postmaster/autovacuum.c (REL_18_STABLE).
@@ -296,6 +297,48 @@ fn have_for_index(rows: i64, columns: usize) -> Result<(), ProfileError> {
     reserve::have(build_bytes(rows, columns))
         .map_err(|_| ProfileError::OutOfMemory { needed_bytes: None })
 }
+
+/// Values of the table's statistics that may be out of line: most common values and bounds of
+/// histograms that are too long together, however they are compressed. A string above 1024 bytes
+/// is none of them.
+///
+/// Source: `compute_scalar_stats`, `WIDTH_THRESHOLD` and `default_statistics_target`,
+/// src/backend/commands/analyze.c (REL_18_STABLE).
+fn long_statistics(spec: &TableSpec) -> u32 {
+    let of_column = |column: &ColumnSpec| {
+        if column.elements.is_some() {
+            return VALUES_OF_ELEMENTS;
+        }
+        let Some(width) = column.width else { return 0 };
+        let distinct = match column.values.kind {
+            ValuesKind::Serial => spec.rows,
+            ValuesKind::Constant => 1,
+            ValuesKind::Random | ValuesKind::Parent => column.values.ndistinct.unwrap_or(1),
+        };
+        let values = distinct.min(spec.rows).min(MOST_VALUES);
+        let bytes = values.saturating_mul(width.max_bytes.min(LONGEST_VALUE) + 4);
+        if width.min_bytes <= LONGEST_VALUE && bytes > SHORT_STATISTICS {
+            2
+        } else {
+            0
+        }
+    };
+    let expressions = spec.indexes.iter().flat_map(|index| &index.expressions);
+    let of_expressions = u32::try_from(expressions.count()).unwrap_or(u32::MAX);
+    let of_columns: u32 = spec.columns.iter().map(of_column).sum();
+    if of_columns == 0 {
+        return 0;
+    }
+    of_columns.saturating_add(of_expressions.saturating_mul(2))
+}
+
+/// Most common values, bounds, elements.
+const VALUES_OF_ELEMENTS: u32 = 3;
+/// 100 most common values and 101 bounds.
+const MOST_VALUES: i64 = 201;
+const LONGEST_VALUE: i64 = 1024;
+/// So many bytes of values leave a row of pg_statistic below its limit of 2032.
+const SHORT_STATISTICS: i64 = 1400;
 
 fn rule(column: &ColumnSpec, rows: i64) -> LoadRule {
     let new = column.values.new.as_deref();

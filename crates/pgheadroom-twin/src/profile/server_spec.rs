@@ -89,7 +89,7 @@ impl ServerSpec {
         GinSettings {
             pending_list_limit: limit.unwrap_or(GinSettings::default().pending_list_limit),
             memory: self.memory_settings(behaviour),
-            cleans_beside: false,
+            beside: None,
         }
     }
 

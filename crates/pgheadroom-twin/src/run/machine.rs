@@ -78,8 +78,9 @@ pub(super) struct Machine {
     pub between_calls: f64,
     /// Until one that has waited goes on.
     pub wake: f64,
-    /// Which part of a statement that begins a page of such a list others do not see the page.
-    pub misses_page: f64,
+    /// Which part of a statement that begins a page of such a list others do not see the page, in
+    /// thousandths.
+    pub misses_page: u32,
     /// To move an entry out of a GIN's pending list.
     pub moves_entry: f64,
     /// A second.
@@ -119,7 +120,7 @@ impl Machine {
             between: rate_per_s.map_or(pause, |rate| second / rate),
             between_calls: within(CALL_PAUSE, slow),
             wake: within(WAKE, late),
-            misses_page: MISSES_PAGE.0 + (MISSES_PAGE.1 - MISSES_PAGE.0) * late,
+            misses_page: thousandths(MISSES_PAGE, late),
             moves_entry: within(MOVES_ENTRY, stalled),
             second,
             inside: if standing.is_some() {
@@ -139,6 +140,12 @@ impl Machine {
 /// The number at this place of a range, from 0 to 1, evenly on a logarithmic scale.
 fn within((low, high): (f64, f64), place: f64) -> f64 {
     low * (high / low).powf(place)
+}
+
+/// A share within these, evenly.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share
+fn thousandths((low, high): (f64, f64), place: f64) -> u32 {
+    (1000.0 * (low + (high - low) * place)) as u32
 }
 
 /// What a reader is told of it.

@@ -84,7 +84,7 @@ impl<'a, W: Workload> Running<'a, W> {
                 db.switch_to(SessionId(client));
                 db.set_isolation(plan.isolation);
             }
-            db.clean_lists_beside(schedule.misses_page());
+            db.share_pending_lists(schedule.misses_page());
         }
         Self {
             clients: Clients::new(workload.clients(), shared, workload.is_one_call()),

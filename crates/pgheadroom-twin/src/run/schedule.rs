@@ -120,8 +120,8 @@ impl Schedule {
     }
 
     /// How often one who adds to a GIN's pending list does not see a page that another's statement
-    /// has begun.
-    pub const fn misses_page(&self) -> f64 {
+    /// has begun, in thousandths.
+    pub const fn misses_page(&self) -> u32 {
         self.machine.misses_page
     }
 
