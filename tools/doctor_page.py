@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pgheadroom.defaults import JUDGED_FROM_S, RATES_FROM_S
 from pgheadroom.doctor import Rule, all_rules
 from pgheadroom.doctor.choosing import WORSE_BY
-from pgheadroom.doctor.rule import JUDGED_FROM_S, RATES_FROM_S
 from pgheadroom.units import show_duration
 
 ROOT = Path(__file__).parents[1]

@@ -28,6 +28,7 @@ from pgheadroom.plan.values import Plan
 from pgheadroom.predict.values import Prediction
 from pgheadroom.profile.model import ProfileFile
 from pgheadroom.prove import Proof
+from pgheadroom.settings.values import SettingsAdvice
 from pgheadroom.verify.values import Verification
 from pgheadroom.wal.names import Names
 from pgheadroom.wal.values import WalStats
@@ -56,6 +57,7 @@ def schemas() -> Mapping[str, dict[str, Any]]:
         "verification": json_schema(Verification, title="Verification"),
         "doctor": json_schema(Diagnosis, title="Examination of a database"),
         "watch": json_schema(WatchLine, title="Reading of a server, a line of watch"),
+        "settings": json_schema(SettingsAdvice, title="Settings to change"),
         "migration-check": json_schema(MigrationCheck, title="Check of a migration"),
         "layout": json_schema(Layout, title="Layout"),
         "wal-stats": json_schema(WalStats, title="WAL by relation and cause"),

@@ -18,3 +18,12 @@ WINDOWS_DEFAULT = 60
 
 COMPLETION_TARGET = 0.9
 """Default of checkpoint_completion_target."""
+
+RATES_FROM_S = 3600.0
+"""A rate of statistics is told only when they reach back so far: an hour has its load in it, and
+what happened at a load of minutes would be taken for a day's. Arbitrary; an interval that somebody
+asks for is told as it is."""
+
+JUDGED_FROM_S = 600.0
+"""How severe something is goes by the rate of an interval from ten minutes on: a burst of seconds,
+told as a day's, would be an alarm that nothing stands behind. Arbitrary."""

@@ -36,7 +36,7 @@ Pause = Callable[[float], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class FleetServer:
     """
     A server to ask.
 
@@ -52,7 +52,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer(Generic[ValueT]):
+class ServerAnswer(Generic[ValueT]):
     """
     What a server answered.
 
@@ -62,7 +62,7 @@ class Answer(Generic[ValueT]):
         error: Why there is none, fit to be shown.
     """
 
-    target: Target
+    target: FleetServer
     value: ValueT | None
     error: str | None
 
@@ -71,7 +71,7 @@ def asked_of(
     connections: Sequence[str],
     parameters: Mapping[str, str],
     service_file: Path | None = None,
-) -> tuple[Target, ...]:
+) -> tuple[FleetServer, ...]:
     """
     The servers that somebody names.
 
@@ -93,7 +93,7 @@ def asked_of(
     if twice is not None:
         raise InputError(f"{twice or 'an empty connection'} is named twice: expected each once")
     return tuple(
-        Target(name=name, conninfo=conninfo, parameters=parameters) for name, conninfo in named
+        FleetServer(name=name, conninfo=conninfo, parameters=parameters) for name, conninfo in named
     )
 
 
@@ -141,11 +141,11 @@ def services_from(path: Path | None) -> Iterator[None]:
 
 
 def ask_all(
-    question: Callable[[Target, Pause], ValueT],
-    targets: Sequence[Target],
+    question: Callable[[FleetServer, Pause], ValueT],
+    targets: Sequence[FleetServer],
     *,
     at_once: int = AT_ONCE,
-) -> tuple[Answer[ValueT], ...]:
+) -> tuple[ServerAnswer[ValueT], ...]:
     """
     Ask every server, side by side.
 
@@ -162,7 +162,7 @@ def ask_all(
             server's own, and its answer.
     """
     stop = threading.Event()
-    answers: dict[str, Answer[ValueT]] = {}
+    answers: dict[str, ServerAnswer[ValueT]] = {}
     running: set[str] = set()
     changed = threading.Condition()
 
@@ -170,17 +170,17 @@ def ask_all(
         if stop.wait(length_s):
             raise KeyboardInterrupt
 
-    def asked(target: Target) -> None:
+    def asked(target: FleetServer) -> None:
         with changed:
             if stop.is_set():
                 return
             running.add(target.name)
         try:
             value = question(target, pause)
-            answers[target.name] = Answer(target=target, value=value, error=None)
+            answers[target.name] = ServerAnswer(target=target, value=value, error=None)
         except SourceError as error:
             why = redacted(str(error), secrets_of([target.conninfo], os.environ))
-            answers[target.name] = Answer(target=target, value=None, error=why)
+            answers[target.name] = ServerAnswer(target=target, value=None, error=why)
         except KeyboardInterrupt:
             pass  # its pause was ended
         finally:
@@ -203,7 +203,7 @@ def ask_all(
             raise
     return tuple(
         answers.get(target.name)
-        or Answer(target=target, value=None, error="interrupted before it had answered")
+        or ServerAnswer(target=target, value=None, error="interrupted before it had answered")
         for target in targets
     )
 

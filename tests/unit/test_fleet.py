@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pgheadroom.errors import ConnectionFailed, InputError, ParameterError
-from pgheadroom.fleet import Pause, Target, ask_all, asked_of, services_from, services_in
+from pgheadroom.fleet import FleetServer, Pause, ask_all, asked_of, services_from, services_in
 
 FILE = """# services
  [shop]
@@ -59,8 +59,8 @@ def test_the_file_is_libpqs_meanwhile(tmp_path: Path, monkeypatch: pytest.Monkey
             assert os.environ.get("PGSERVICEFILE") == before
 
 
-def _target(name: str) -> Target:
-    return Target(name=name, conninfo=f"dbname={name} password=secret-{name}", parameters={})
+def _target(name: str) -> FleetServer:
+    return FleetServer(name=name, conninfo=f"dbname={name} password=secret-{name}", parameters={})
 
 
 FLEET = [_target(name) for name in ("one", "two", "three")]
@@ -70,7 +70,7 @@ def test_one_that_fails_stops_nothing() -> None:
     """All are asked at once, the answers are in the order of asking, and no password is in them."""
     together = threading.Barrier(len(FLEET))
 
-    def question(target: Target, _: Pause) -> str:
+    def question(target: FleetServer, _: Pause) -> str:
         together.wait()
         if target.name == "two":
             raise ConnectionFailed("no connection: password secret-two is wrong")
@@ -84,7 +84,7 @@ def test_one_that_fails_stops_nothing() -> None:
 def test_a_wrong_question_ends_all() -> None:
     """What is the user's mistake is told once, and nobody waits for the others' pauses."""
 
-    def question(target: Target, pause: Pause) -> None:
+    def question(target: FleetServer, pause: Pause) -> None:
         if target.name == "two":
             raise ParameterError("seconds", "0: expected more")
         pause(3600.0)
@@ -97,7 +97,7 @@ def test_ctrl_c_ends_pauses_and_keeps_answers() -> None:
     """Who waits tells what it has; who had not begun says so."""
     waiting = threading.Event()
 
-    def question(target: Target, pause: Pause) -> str:
+    def question(target: FleetServer, pause: Pause) -> str:
         if target.name == "two":
             waiting.wait()
             os.kill(os.getpid(), signal.SIGINT)

@@ -115,6 +115,7 @@ OPTIONS_BY_RIGHT = {
     "servers/run_folder.py": "df's",
     "servers/templates.py": "initdb's",
     "servers/user.py": "useradd's",
+    "settings": "a fragment says what was given, and which option would tell more",
     "sources/recording.py": "names the command whose script writes such a file",
     "sources/script.py": "that script's own heading",
 }

@@ -36,7 +36,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
     ("predict",),
     ("accuracy",),
     ("prove", "lab", "wal"),
-    ("advise",),
+    ("advise", "settings"),
     ("plan", "migration", "doctor"),
     ("verify",),
     ("watch",),

@@ -64,6 +64,11 @@ PANELS: dict[str, dict[str, Command]] = {
             function="watch_command",
             summary="The counters that matter, live: HOT, WAL, vacuums, the horizon.",
         ),
+        "settings": Command(
+            module="settings",
+            function="settings_command",
+            summary="Settings to change, each with what it follows from.",
+        ),
         "check": Command(
             module="check",
             function="check_command",

@@ -43,6 +43,17 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "pgheadroom watch dbname=shop --every 10s --count 1 --format json",
         ),
     ),
+    "settings": (
+        (
+            "What of a server's settings would be changed, by the rates of ten minutes",
+            "pgheadroom settings dbname=shop --for 10m --memory 64GB --cores 16 --disk ssd",
+        ),
+        (
+            "For a server that is not there yet",
+            "pgheadroom settings --server 18 --memory 64GB --cores 16 --disk ssd "
+            "--connections 200 --workload oltp",
+        ),
+    ),
     "check": (
         (
             "A migration, before it is merged",

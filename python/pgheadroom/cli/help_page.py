@@ -65,6 +65,11 @@ METAVARS = {
     "--filter": "TEXT",
     "--tables": "N",
     "--prometheus": "FILE",
+    "--memory": "SIZE",
+    "--cores": "N",
+    "--connections": "N",
+    "--disk": "KIND",
+    "--workload": "KIND",
 }
 """What to write behind an option, where its definition does not say."""
 
@@ -73,6 +78,7 @@ OF_ONE_COMMAND = {
     ("stats", "--from"): "POSITION",
     ("what-if", "--from"): "POSITION",
     ("merge", "--output"): "FOLDER",
+    ("settings", "--wal"): "PATH",
 }
 
 PANELS = {

@@ -4,10 +4,8 @@ When autovacuum comes to a table: its threshold, by settings and storage paramet
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-
 from pgheadroom.doctor.rule import Facts, QueryRow
+from pgheadroom.settings import arithmetic
 from pgheadroom.units import PAGE_BYTES
 
 SQL = """
@@ -36,49 +34,14 @@ WHERE c.relkind IN ('r', 'm', 't') AND c.relpersistence <> 't'
 """
 
 
-def option_number(name: str, text: str) -> float:
-    """
-    A storage parameter, which is kept as it was written.
-
-    Source: `parse_int` and `parse_real`, guc.c: as C reads numbers, hexadecimal, and octal where
-    it is a whole one.
-    """
-    written = text.strip().lower()
-    if "0x" in written:
-        return float.fromhex(written)
-    if not name.endswith("_factor") and re.fullmatch(r"[+-]?0[0-7]+", written):
-        return float(int(written, 8))
-    return float(written)
-
-
 def trigger_rows(facts: Facts, row: QueryRow) -> float:
-    """
-    Dead rows from which on autovacuum vacuums the table.
-
-    Source: `relation_needs_vacanalyze`, autovacuum.c.
-    """
-    options: Mapping[str, str] = row["reloptions"] or {}
-
-    def value(name: str) -> float:
-        own = option_number(name, options.get(name, "-1"))
-        return facts.number(name) if own < 0 else own
-
-    rows = max(float(row["reltuples"] or 0), 0.0)
-    threshold = value("autovacuum_vacuum_threshold")
-    found = threshold + value("autovacuum_vacuum_scale_factor") * rows
-    limit = "autovacuum_vacuum_max_threshold"
-    if limit not in facts.settings:
-        return found
-    most = option_number(limit, options.get(limit, "-2"))  # -1 is no limit
-    most = facts.number(limit) if most < -1 else most
-    return found if most < 0 else min(found, most)
+    """Dead rows from which on autovacuum vacuums the table."""
+    return arithmetic.trigger_rows(facts.settings, row)
 
 
 def is_switched_off(facts: Facts, row: QueryRow) -> bool:
     """Whether autovacuum comes to the table only to freeze it."""
-    own = str((row["reloptions"] or {}).get("autovacuum_enabled", "on")).lower()
-    never = {"off", "false", "no", "0", "f", "n", "fa", "fal", "fals", "of"}
-    return facts.settings["autovacuum"] == "off" or own in never
+    return arithmetic.is_switched_off(facts.settings, row)
 
 
 def dead_bytes(row: QueryRow) -> float:

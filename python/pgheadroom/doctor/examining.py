@@ -17,12 +17,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pgheadroom
+from pgheadroom.defaults import RATES_FROM_S
 from pgheadroom.doctor.agreeing import agreed, runnable
 from pgheadroom.doctor.definitions import with_definition
-from pgheadroom.doctor.rule import RATES_FROM_S, Facts, QueryRow, Rule
+from pgheadroom.doctor.rule import Facts, QueryRow, Rule
 from pgheadroom.doctor.values import SEVERITIES, Blind, Diagnosis, Examined, Finding
 from pgheadroom.progress import Say
 from pgheadroom.sources.session import set_for_session
+from pgheadroom.sources.since import SINCE_EPOCH_S
 from pgheadroom.units import show_duration
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ SESSION_SETTINGS = {
 }
 _RIGHTS = ("42501",)  # insufficient_privilege
 
-_MOMENT = """
+_MOMENT = f"""
 SELECT extract(epoch FROM clock_timestamp())::float8 AS at_epoch_s,
        current_setting('server_version') AS server_version,
        current_database() AS database, current_user AS role,
@@ -46,18 +48,7 @@ SELECT extract(epoch FROM clock_timestamp())::float8 AS at_epoch_s,
          OR (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) AS monitors,
        EXISTS (SELECT FROM pg_stat_replication WHERE application_name <> 'pg_basebackup')
          OR EXISTS (SELECT FROM pg_replication_slots WHERE slot_type = 'physical') AS has_standbys,
-       -- A database that was never reset counts since the cluster's statistics began: what counts
-       -- for the whole cluster says when, but where it was reset by itself.
-       extract(epoch FROM coalesce(
-           (SELECT stats_reset FROM pg_stat_database WHERE datname = current_database()),
-           (SELECT s.began FROM (
-                SELECT least((SELECT stats_reset FROM pg_stat_bgwriter),
-                             (SELECT stats_reset FROM pg_stat_wal),
-                             (SELECT stats_reset FROM pg_stat_archiver)) AS began) s
-            -- A crash resets all when the server comes up again. What is younger was reset by
-            -- pg_stat_reset_shared, and says nothing of this database.
-            WHERE (s.began < (SELECT a.backend_start + interval '1s' FROM pg_stat_activity a
-                              WHERE a.backend_type = 'checkpointer')) IS NOT FALSE)))::float8
+       {SINCE_EPOCH_S}
          AS since_epoch_s
 """
 _SETTINGS = "SELECT name, setting FROM pg_settings"

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pgheadroom.defaults import JUDGED_FROM_S, RATES_FROM_S
 from pgheadroom.doctor.values import (
     Basis,
     Blind,
@@ -29,14 +30,6 @@ from pgheadroom.doctor.values import (
 from pgheadroom.units import show_duration
 
 DAY_S = 86_400.0
-RATES_FROM_S = 3600.0
-"""A rate of statistics is told only when they reach back so far: an hour has its load in it, and
-what happened at a load of minutes would be taken for a day's. Arbitrary; an interval that somebody
-asks for is told as it is."""
-JUDGED_FROM_S = 600.0
-"""How severe something is goes by the rate of an interval from ten minutes on: a burst of seconds,
-told as a day's, would be an alarm that nothing stands behind. Arbitrary."""
-
 QueryRow = Mapping[str, Any]
 
 

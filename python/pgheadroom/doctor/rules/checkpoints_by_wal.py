@@ -6,70 +6,38 @@ from collections.abc import Iterator, Sequence
 
 from pgheadroom.doctor.rule import DAY_S, Facts, QueryRow, Rule, bytes_a_day
 from pgheadroom.doctor.values import Finding, Remedy
+from pgheadroom.settings import checkpoint_counters
+from pgheadroom.settings.arithmetic import (
+    MIB,
+    are_by_wal,
+    checkpoints_by_wal,
+    distance_bytes,
+    rounded_up_mib,
+    wal_size_for,
+)
 from pgheadroom.units import PAGE_BYTES, percent, show_bytes, show_count
 
-_SHARE_MAX = 0.10
-_COUNT_MIN = 3
 _WARN_SHARE = 0.5
-_RESETS_APART_S = 60.0
-_MIB = 1024**2
-
-_WAL = """
-       (SELECT wal_bytes::float8 FROM pg_stat_wal) AS wal_bytes,
-       (SELECT wal_fpi FROM pg_stat_wal) AS wal_fpi,
-       (SELECT extract(epoch FROM stats_reset)::float8 FROM pg_stat_wal) AS wal_since_epoch_s"""
-_SQL = {
-    15: f"""
-SELECT 1 AS id, checkpoints_req AS requested, checkpoints_timed + checkpoints_req AS done,
-       extract(epoch FROM stats_reset)::float8 AS since_epoch_s,{_WAL}
-FROM pg_stat_bgwriter
-""",
-    17: f"""
-SELECT 1 AS id, num_requested AS requested, num_timed + num_requested AS done,
-       extract(epoch FROM stats_reset)::float8 AS since_epoch_s,{_WAL}
-FROM pg_stat_checkpointer
-""",
-    # From 18 on those that had nothing to do are told apart.
-    18: f"""
-SELECT 1 AS id, num_requested AS requested, num_done AS done,
-       extract(epoch FROM stats_reset)::float8 AS since_epoch_s,{_WAL}
-FROM pg_stat_checkpointer
-""",
-}
-
-
-def distance_bytes(max_wal_size_bytes: float, segment_bytes: int, target: float) -> int:
-    """
-    WAL after which a checkpoint is requested.
-
-    Source: `CalculateCheckpointSegments` and `XLogCheckpointNeeded`, xlog.c.
-    """
-    segments = max(int(max_wal_size_bytes / segment_bytes / (1.0 + target)), 1)
-    return max(segments - 1, 1) * segment_bytes
 
 
 def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
     for row in rows:
         segment_bytes = int(facts.number("wal_segment_size"))
         target = facts.number("checkpoint_completion_target")
-        max_bytes = facts.number("max_wal_size") * _MIB
+        max_bytes = facts.number("max_wal_size") * MIB
         distance = distance_bytes(max_bytes, segment_bytes, target)
         requested, done = int(row["requested"]), int(row["done"])
-        # Others are requested too: by hand, for a base backup, a new database. No more can have
-        # been by WAL than there was WAL for.
-        by_wal = min(requested, done)  # one that is asked for meanwhile is not done yet
-        is_bounded = facts.interval_s is not None or (
-            abs(row["since_epoch_s"] - row["wal_since_epoch_s"]) <= _RESETS_APART_S
+        is_bounded = facts.interval_s is not None or checkpoint_counters.are_of_one_time(row)
+        by_wal = checkpoints_by_wal(
+            requested, done, float(row["wal_bytes"]) if is_bounded else None, distance
         )
-        if is_bounded:
-            by_wal = min(by_wal, int(row["wal_bytes"] / distance))
-        if by_wal < _COUNT_MIN or done <= 0 or by_wal / done <= _SHARE_MAX:
+        if not are_by_wal(by_wal, done):
             continue
         share = by_wal / done
         length_s = facts.length_s(row) or 1.0
         timeout_s = facts.number("checkpoint_timeout")
-        needed = row["wal_bytes"] / length_s * timeout_s * (1.0 + target) + 2 * segment_bytes
-        wanted_mib = _round_up(max(needed, 2 * max_bytes) / _MIB)
+        needed = wal_size_for(row["wal_bytes"] / length_s, timeout_s, segment_bytes, target)
+        wanted_mib = rounded_up_mib(max(needed, 2 * max_bytes)) // MIB
         images = min(row["wal_fpi"] * PAGE_BYTES, row["wal_bytes"])
         images_share = percent(images / max(row["wal_bytes"], 1.0))
         yield RULE.finding(
@@ -101,20 +69,15 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
             wal_bytes=round(row["wal_bytes"]),
             wal_bytes_a_day=round(row["wal_bytes"] * DAY_S / length_s),
             image_bytes_max=round(images),
-            max_wal_size_wanted_bytes=wanted_mib * _MIB,
+            max_wal_size_wanted_bytes=wanted_mib * MIB,
         )
-
-
-def _round_up(mib: float) -> int:
-    """To whole GB where it is one or more, as people set it."""
-    return int(-(-mib // 1024) * 1024) if mib > 1024 else int(-(-mib // 64) * 64)
 
 
 RULE = Rule(
     id="checkpoints-by-wal",
     question="Do checkpoints come because max_wal_size is full?",
     book=("B5.8", "B5.9", "B6.12", "B11.23", "B11.27", "B5.12"),
-    sql=_SQL,
+    sql=checkpoint_counters.SQL,
     decide=_decide,
     counters=("requested", "done", "wal_bytes", "wal_fpi"),
     key=("id",),
