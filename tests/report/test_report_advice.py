@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import re
 from dataclasses import replace
@@ -21,6 +22,8 @@ from pgheadroom.advise.policy import PRICES, make_policy
 from pgheadroom.cli.advise import put_advice
 from pgheadroom.cli.options import Format
 from pgheadroom.forms import write
+from pgheadroom.outcome import middle
+from pgheadroom.report.advice import card_chart, cards
 from pgheadroom.report.advice import csv as advice_csv
 from pgheadroom.report.advice import detail as advice_detail
 from pgheadroom.report.advice import drawing as advice_drawing
@@ -333,7 +336,7 @@ def test_page_is_self_contained(pages: dict[str, str], name: str) -> None:
 
 def test_page_shows_each_number_with_its_evidence(pages: dict[str, str]) -> None:
     """Measured, predicted, estimated and assumed stand beside what they are about."""
-    orders = pages["plain"].split('<section class="detail"')[1]
+    orders = pages["plain"].split('<section class="detail card"')[1]
     found = re.findall(r"<dt>([^<]+)</dt><dd>([^<]+) <small class=\"evidence (\w+)\">", orders)
     facts = {term: (value, how) for term, value, how in found}
     assert facts["HOT, measured"] == ("33.4 %", "measured")
@@ -348,10 +351,11 @@ def test_page_shows_each_number_with_its_evidence(pages: dict[str, str]) -> None
 def test_page_treats_thirty_of_hundreds(pages: dict[str, str]) -> None:
     """The list has every table, thirty have their pictures, and the page says so."""
     page = Page(pages["many"])
-    assert pages["many"].count('<tr class="') == 441
-    assert sum(attrs.get("class") == "detail" for _, attrs in page.tags) == 30
-    assert pages["many"].count("<svg") == 30 * 4
-    assert "The first 30 tables to change follow in full; 10 more" in page.words
+    assert len(re.findall('<tr class="(?:change|keep|abstain)"', pages["many"])) == 441
+    assert sum(attrs.get("class") == "detail card" for _, attrs in page.tags) == 30
+    assert pages["many"].count("<svg") == 30 * (1 + 4)
+    assert "The first 30 tables to change are shown in full; 10 more" in page.words
+    assert "And 380 more, in the list of all tables." in page.words
 
 
 def test_names_are_escaped_on_the_page(pages: dict[str, str]) -> None:
@@ -451,6 +455,8 @@ def test_page_shows_forecast_beside_outcome() -> None:
     assert "Forecasts of 1 table: 1 held." in words
     assert "98.5" in words
     assert words.index("Forecast and outcome") < words.index("Why updates were HOT")
+    (row,) = re.findall(r'<tr class="outcome">.*?</tr>', html, re.DOTALL)
+    assert re.findall(r"<td[^>]*>([^<]*)", row) == ["80", "98.5", "-", "-"]
     assert "<script" not in html
 
 
@@ -467,3 +473,89 @@ def test_partitions_are_named_by_what_is_advised(pages: dict[str, str]) -> None:
         ("sales.events", "part_0, part_1, part_2", "part_old", "part_odd", "85", 12.5),
     )
     assert all(isinstance(cell, str | float) for cell in found.rows[0])
+
+
+def test_page_answers_at_a_glance(pages: dict[str, str]) -> None:
+    """What to change comes first, then what stays and why, then everything else, folded."""
+    page = pages["plain"]
+    order = [
+        page.index(said)
+        for said in (
+            '<h2 id="change">To change',
+            "fillfactor 100 &rarr; 80",
+            '<th scope="row">measured',
+            '<th scope="row">if unchanged',
+            '<th scope="row">foreseen',
+            "HOT updates over fillfactor",
+            "SET (fillfactor = 80);",
+            "RESET (fillfactor);",
+            "Stay as they are",
+            "Ends HOT: customers_state_idx.",
+            '<summary id="tables">All tables',
+        )
+    ]
+    assert order == sorted(order)
+    words = Page(re.sub(r"<details.*?</details>", "", page, flags=re.DOTALL)).words
+    assert "Over fillfactor, in the long run" not in words
+    assert "Cost a day" not in words
+
+
+def test_a_card_compares_states_that_are_not_the_same() -> None:
+    """Each value of the table is a mark of the picture, said with the same digits."""
+    table = synthetic_advice.table()
+    states = cards.states(table)
+    assert [(state.name, state.fillfactor) for state in states] == [
+        ("measured", 100),
+        ("if unchanged", 100),
+        ("foreseen", 80),
+    ]
+    found = card_chart.picture(table, states, None)
+    assert found is not None
+    title, picture = found
+    assert title == "HOT updates"
+    tree = ElementTree.fromstring(picture)
+    labels = [item.text or "" for item in tree.iter() if item.get("class") == "mark"]
+    assert labels == ["measured 33.4 %", "if unchanged 33.3 %", "foreseen 100.0 %"]
+    heights = [
+        (float(item.get("y") or 0), item.get("text-anchor"))
+        for item in tree.iter()
+        if item.get("class") == "mark"
+    ]
+    for place, (height, anchor) in enumerate(heights):
+        for other, beside in heights[:place]:
+            assert anchor != beside or abs(height - other) >= 14
+
+
+def test_what_the_policy_excludes_is_grey() -> None:
+    """The zone ends at the lowest setting within the limit; without a limit there is none."""
+    table = synthetic_advice.table()
+    states = cards.states(table)
+    assert card_chart.excluded(table, None) is None
+    limit = card_chart.excluded(table, 0.3)
+    now = table.point(table.fillfactor)
+    assert limit is not None
+    assert now is not None
+    for point in table.curve:
+        grows = float(middle(point.heap_bytes) or 0) / float(middle(now.heap_bytes) or 1) - 1
+        assert (grows <= 0.3) == (point.fillfactor >= limit)
+    for growth, drawn in ((0.3, 1), (None, 0)):
+        found = card_chart.picture(table, states, growth)
+        assert found is not None
+        assert found[1].count('class="zone"') == drawn
+        assert ("heap limit" in found[1]) == bool(drawn)
+
+
+def test_few_wide_rows_make_steps() -> None:
+    """Where a page has five rows or four, no setting lies between: a slope would show one."""
+    table = synthetic_advice.table()
+    wide = replace(table, rows=table.rows // 40)
+    assert not advice_drawing.is_stepped(table)
+    assert advice_drawing.is_stepped(wide)
+    for one in (table, wide):
+        found = card_chart.picture(one, cards.states(one), None)
+        assert found is not None
+        match = re.search(r'<polyline class="line" points="([^"]+)"', found[1])
+        assert match is not None
+        points = [tuple(map(float, point.split(","))) for point in match[1].split()]
+        slopes = [a[0] != b[0] and a[1] != b[1] for a, b in itertools.pairwise(points)]
+        assert any(slopes) == (one is table)

@@ -7,7 +7,6 @@ follows dark screens and paper. No script takes part; a point says its values as
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -15,13 +14,13 @@ from pgheadroom.advise.foreseen import Point
 from pgheadroom.advise.table_advice import TableAdvice
 from pgheadroom.outcome import Value, middle
 from pgheadroom.report.advice import tables as advice_tables
+from pgheadroom.report.advice.axes import Axes, amounts, of_bytes, shares, stairs, word
 from pgheadroom.types import Interval
-from pgheadroom.units import show_bytes
+from pgheadroom.units import PAGE_BYTES, show_bytes
 
 _WIDTH, _HEIGHT = 300, 172
-_LEFT, _RIGHT, _TOP, _BOTTOM = 44, 10, 20, 26
-_TICKS_Y = 4
-_MOST_TICKS_X = 6
+_FEW_ROWS = 6
+"""Of a page, up to which a curve has steps: another row is a sixth more. Arbitrary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +38,18 @@ class SmallMultiple:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Measure:
+class Measure:
+    """
+    What a picture shows.
+
+    Attributes:
+        title: With its unit.
+        of: A point's value.
+        write: A number as it is said.
+        share: Whether it is one, of a whole.
+        binary: Whether it is bytes, in KiB and so on.
+    """
+
     title: str
     of: Callable[[Point], Value]
     write: Callable[[float], str]
@@ -55,19 +65,14 @@ def _number(found: float) -> str:
     return f"{found:.4g}"
 
 
-_MEASURES = (
-    _Measure(title="HOT updates", of=lambda point: point.hot_frac, write=_percent, share=True),
-    _Measure(
-        title="Heap, after as long",
-        of=lambda point: point.heap_bytes,
-        write=show_bytes,
-        binary=True,
-    ),
-    _Measure(
-        title="WAL bytes per update", of=lambda point: point.wal_bytes_per_update, write=_number
-    ),
-    _Measure(title="Cost a day, in GB kept", of=lambda point: point.cost, write=_number),
+HOT = Measure(title="HOT updates", of=lambda point: point.hot_frac, write=_percent, share=True)
+HEAP = Measure(
+    title="Heap, after as long", of=lambda point: point.heap_bytes, write=show_bytes, binary=True
 )
+WAL = Measure(
+    title="WAL bytes per update", of=lambda point: point.wal_bytes_per_update, write=_number
+)
+_COST = Measure(title="Cost a day, in GB kept", of=lambda point: point.cost, write=_number)
 
 
 def panels(table: TableAdvice) -> list[SmallMultiple]:
@@ -75,11 +80,8 @@ def panels(table: TableAdvice) -> list[SmallMultiple]:
     if len(table.curve) < 2:
         return []
     found = []
-    for measure in _MEASURES:
-        known = sorted(
-            ((point, value) for point in table.curve if (value := measure.of(point)) is not None),
-            key=lambda item: item[0].fillfactor,
-        )
+    for measure in (HOT, HEAP, WAL, _COST):
+        known = played(table, measure)
         if len(known) > 1:
             found.append(
                 SmallMultiple(title=measure.title, picture=_picture(table, measure, known))
@@ -87,45 +89,86 @@ def panels(table: TableAdvice) -> list[SmallMultiple]:
     return found
 
 
-def _picture(table: TableAdvice, measure: _Measure, known: Sequence[tuple[Point, Value]]) -> str:
-    low, high, step = _scale(measure, [value for _, value in known])
-    first, last = known[0][0].fillfactor, known[-1][0].fillfactor
+def played(table: TableAdvice, measure: Measure) -> list[tuple[Point, Value]]:
+    """The settings that have a value, by rising fillfactor."""
+    known = [(point, value) for point in table.curve if (value := measure.of(point)) is not None]
+    return sorted(known, key=lambda item: item[0].fillfactor)
 
-    def across(fillfactor: float) -> float:
-        return _LEFT + 8 + (fillfactor - first) * (_WIDTH - _LEFT - _RIGHT - 16) / (last - first)
 
-    def up(value: float) -> float:
-        room = _HEIGHT - _TOP - _BOTTOM
-        return _TOP + (1 - (min(max(value, low), high) - low) / (high - low)) * room
-
+def _picture(table: TableAdvice, measure: Measure, known: Sequence[tuple[Point, Value]]) -> str:
+    axes = axes_of(measure, known)
     parts = [
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
         f'aria-label="{_words(table, measure, known)}">',
-        *_grid(measure, (low, high, step), up),
-        *_ticks((first, last), across),
+        *axes.drawn(),
+        *curve(axes, known, is_stepped=is_stepped(table)),
     ]
-    band = [
-        (across(point.fillfactor), up(_end(value, "high")), up(_end(value, "low")))
-        for point, value in known
-    ]
-    if any(isinstance(value, Interval) and value.low < value.high for _, value in known):
-        edge = [f"{x:.1f},{top:.1f}" for x, top, _ in band]
-        edge += [f"{x:.1f},{bottom:.1f}" for x, _, bottom in reversed(band)]
-        parts.append(f'<polygon class="band" points="{" ".join(edge)}"/>')
-    line = [f"{across(point.fillfactor):.1f},{up(_mid(value)):.1f}" for point, value in known]
-    parts.append(f'<polyline class="line" points="{" ".join(line)}"/>')
     for point, value in known:
-        parts += _point(table, measure, point, value, (across(point.fillfactor), up(_mid(value))))
+        parts += _point(table, measure, (point, value), axes)
     return "".join([*parts, "</svg>"])
 
 
+def curve(axes: Axes, known: Sequence[tuple[Point, Value]], *, is_stepped: bool) -> Iterable[str]:
+    """A line through the settings that were played, with a band where values are uncertain."""
+    if any(isinstance(value, Interval) and value.low < value.high for _, value in known):
+        edges = [
+            stairs(
+                [
+                    (axes.across(point.fillfactor), axes.up(end(value, which)))
+                    for point, value in known
+                ],
+                is_stepped=is_stepped,
+            )
+            for which in ("high", "low")
+        ]
+        yield f'<polygon class="band" points="{_corners([*edges[0], *reversed(edges[1])])}"/>'
+    line = [(axes.across(point.fillfactor), axes.up(_mid(value))) for point, value in known]
+    yield f'<polyline class="line" points="{_corners(stairs(line, is_stepped=is_stepped))}"/>'
+
+
+def is_stepped(table: TableAdvice) -> bool:
+    """Whether rows are so wide that a page has a few more or less, and nothing between."""
+    point = table.point(table.fillfactor)
+    heap = None if point is None else middle(point.heap_bytes)
+    return heap is not None and table.rows * PAGE_BYTES <= _FEW_ROWS * heap
+
+
+def _corners(points: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+
+
+def axes_of(
+    measure: Measure,
+    known: Sequence[tuple[Point, Value]],
+    *,
+    beside: Iterable[Value] = (),
+    size: tuple[int, int] = (_WIDTH, _HEIGHT),
+) -> Axes:
+    """Axes with room for the points of a curve, and for further values."""
+    values = [value for value in (*(value for _, value in known), *beside) if value is not None]
+    reached = [end(value, which) for value in values for which in ("low", "high")]
+    unit, name = of_bytes(max(reached)) if measure.binary else (1.0, "")
+    span, step = shares() if measure.share else amounts(reached, unit)
+    return Axes(
+        width=size[0],
+        height=size[1],
+        fillfactors=(known[0][0].fillfactor, known[-1][0].fillfactor),
+        values=span,
+        step=step,
+        unit=unit,
+        word=name,
+        is_share=measure.share,
+    )
+
+
 def _point(
-    table: TableAdvice, measure: _Measure, point: Point, value: Value, at: tuple[float, float]
+    table: TableAdvice, measure: Measure, known: tuple[Point, Value], axes: Axes
 ) -> Iterable[str]:
-    x, y = at
+    point, value = known
+    x, y = axes.across(point.fillfactor), axes.up(_mid(value))
     mark = advice_tables.mark(table, point)
-    said = f"fillfactor {point.fillfactor}: {_said(measure, value)}"
-    yield f"<g><title>{said}{f' ({mark})' if mark else ''}</title>"
+    words = f"fillfactor {point.fillfactor}: {said(measure, value)}"
+    yield f"<g><title>{words}{f' ({mark})' if mark else ''}</title>"
     if "advised" in mark:
         yield f'<path class="advised" d="M{x:.1f},{y - 6:.1f}l6,6l-6,6l-6,-6z"/>'
     elif mark:
@@ -135,64 +178,17 @@ def _point(
     yield f'<circle class="hit" cx="{x:.1f}" cy="{y:.1f}" r="9"/>'
     if mark:
         # Above the point, or below where the heading is; to the left, where curves are flat.
-        dy = -10 if y > _TOP + 14 else 18
-        anchor = "start" if x < _LEFT + 50 else "end"
+        dy = -10 if y > axes.top + 14 else 18
+        anchor = "start" if x < axes.left + 50 else "end"
         x += 6 if anchor == "end" else -6
-        yield _word("mark", (x, y + dy), mark, anchor)
+        yield word("mark", (x, y + dy), mark, anchor)
     yield "</g>"
 
 
-def _grid(
-    measure: _Measure, scale: tuple[float, float, float], up: Callable[[float], float]
-) -> Iterable[str]:
-    low, high, step = scale
-    unit, word = _unit(high) if measure.binary else (1.0, "")
-    for place in range(round((high - low) / step) + 1):
-        value = low + place * step
-        y = up(value)
-        yield f'<path class="grid" d="M{_LEFT},{y:.1f}H{_WIDTH - _RIGHT}"/>'
-        label = f"{value * 100:.4g} %" if measure.share else f"{value / unit:.4g}"
-        yield _word("tick", (_LEFT - 5, y + 3.5), label, "end")
-    if word:
-        yield _word("tick", (_LEFT - 5, _TOP - 9), word, "end")
-
-
-def _ticks(span: tuple[int, int], across: Callable[[float], float]) -> Iterable[str]:
-    first, last = span
-    step = next(step for step in (1, 2, 5, 10, 20, 50) if (last - first) / step <= _MOST_TICKS_X)
-    for fillfactor in range(-(-first // step) * step, last + 1, step):
-        yield _word("tick", (across(fillfactor), _HEIGHT - _BOTTOM + 15), f"{fillfactor}", "middle")
-
-
-def _word(css: str, at: tuple[float, float], word: str, anchor: str) -> str:
-    x, y = at
-    return f'<text class="{css}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{word}</text>'
-
-
-def _scale(measure: _Measure, values: Sequence[Value]) -> tuple[float, float, float]:
-    """Low, high and step of the vertical axis: whole steps of 1, 2 or 5, from 0 for amounts."""
-    reached = [_end(value, end) for value in values for end in ("low", "high")]
-    if measure.share:
-        return 0.0, 1.0, 0.25
-    high = max(reached)
-    unit, _ = _unit(high) if measure.binary else (1.0, "")
-    high = high / unit or 1.0
-    power = 10.0 ** math.floor(math.log10(high / _TICKS_Y))
-    step = next(digit * power for digit in (1, 2, 2.5, 5, 10) if high / (digit * power) <= _TICKS_Y)
-    return 0.0, math.ceil(high / step - 1e-9) * step * unit, step * unit
-
-
-def _unit(high: float) -> tuple[float, str]:
-    for scale, word in ((1024.0**4, "TiB"), (1024.0**3, "GiB"), (1024.0**2, "MiB")):
-        if high >= scale:
-            return scale, word
-    return 1024.0, "KiB"
-
-
-def _words(table: TableAdvice, measure: _Measure, known: Sequence[tuple[Point, Value]]) -> str:
+def _words(table: TableAdvice, measure: Measure, known: Sequence[tuple[Point, Value]]) -> str:
     """The picture in words of ours: no name of the database is among them."""
     marked = [
-        f"{mark} at {point.fillfactor}: {_said(measure, value)}"
+        f"{mark} at {point.fillfactor}: {said(measure, value)}"
         for point, value in known
         if (mark := advice_tables.mark(table, point))
     ]
@@ -200,7 +196,8 @@ def _words(table: TableAdvice, measure: _Measure, known: Sequence[tuple[Point, V
     return "; ".join([f"{measure.title} {ends}", *marked])
 
 
-def _said(measure: _Measure, value: Value) -> str:
+def said(measure: Measure, value: Value) -> str:
+    """A value in words, with its interval."""
     text = measure.write(_mid(value))
     if isinstance(value, Interval) and value.low < value.high:
         text += f" [{measure.write(value.low)}, {measure.write(value.high)}]"
@@ -213,5 +210,6 @@ def _mid(value: Value) -> float:
     return float(found)
 
 
-def _end(value: Value, end: str) -> float:
-    return float(getattr(value, end)) if isinstance(value, Interval) else _mid(value)
+def end(value: Value, which: str) -> float:
+    """One end of its interval, or itself."""
+    return float(getattr(value, which)) if isinstance(value, Interval) else _mid(value)

@@ -18,6 +18,7 @@ from pgheadroom.lab import reading
 from pgheadroom.outcome import Value, middle
 from pgheadroom.report import html_tables
 from pgheadroom.report import verification as verification_report
+from pgheadroom.report.advice import card_chart, cards
 from pgheadroom.report.advice import detail as advice_detail
 from pgheadroom.report.advice import drawing as advice_drawing
 from pgheadroom.report.advice import head as advice_head
@@ -69,7 +70,18 @@ def render(
         summary=advice_head.summary(advice),
         meta=_meta(advice),
         rows=[_row(table, places.get(id(table))) for table in advice.tables],
-        details=[_detail(advice, item.table, places[id(item.table)]) for item in details],
+        changes=[
+            _detail(advice, item.table, places[id(item.table)], outcome)
+            for item in details
+            if item.table.verdict == "CHANGE"
+        ],
+        stays=cards.stays(advice, places),
+        details=[
+            _detail(advice, item.table, places[id(item.table)], outcome)
+            for item in details
+            if item.table.verdict != "CHANGE"
+        ],
+        shown=len(details),
         more=more,
         indexes=html_tables.laid(indexes, "indexes-table") if indexes else None,
         parents=html_tables.laid(parents, "partitioned-table") if parents else None,
@@ -139,17 +151,28 @@ def _pair(value: Value, beside: Iterable[Value] = ()) -> tuple[str, str]:
     return main, spread
 
 
-def _detail(advice: Advice, table: TableAdvice, ident: str) -> dict[str, Any]:
+def _detail(
+    advice: Advice, table: TableAdvice, ident: str, outcome: Verification | None
+) -> dict[str, Any]:
     from markupsafe import Markup  # noqa: PLC0415 - only pages need it
 
     found = advice_detail.detail(advice, table, all_points=True)
     tables = {item.title: item for item in found.tables}
     curve = advice_tables.curve(table, all_points=True)
     others = [item for item in tables.values() if curve is None or item.title != curve.title]
+    states = cards.states(table, cards.outcome_of(table, outcome))
+    chart = card_chart.picture(table, states, advice.policy.max_growth_frac)
     return {
         "id": ident,
         "title": found.title,
         "verdict": table.verdict,
+        "name": advice_head.full_name(table),
+        "from": table.fillfactor,
+        "to": table.advised_fillfactor,
+        "saving": cards.saving(table),
+        "states": cards.rows(states),
+        # Safe, as below.
+        "chart": chart and {"title": chart[0], "picture": Markup(chart[1])},  # noqa: S704
         "sentences": found.sentences,
         "facts": _facts(table),
         "remarks": found.remarks,
