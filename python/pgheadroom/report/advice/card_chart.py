@@ -16,12 +16,12 @@ from pgheadroom.advise.table_advice import TableAdvice
 from pgheadroom.outcome import Value, middle
 from pgheadroom.report.advice import values as advice_values
 from pgheadroom.report.advice.axes import Axes, word
-from pgheadroom.report.advice.cards import State
+from pgheadroom.report.advice.cards import ComparedState
 from pgheadroom.report.advice.drawing import (
     HEAP,
     HOT,
     WAL,
-    Measure,
+    CurveMeasure,
     axes_of,
     curve,
     end,
@@ -36,13 +36,13 @@ _LINE = 14  # between two labels that stand below each other
 _MARKS = {"measured": "ring", "if unchanged": "disc", "foreseen": "advised", "outcome": "square"}
 
 
-def shown(table: TableAdvice) -> Measure:
+def shown(table: TableAdvice) -> CurveMeasure:
     """What the change is for: HOT, or where that stays, what moves most."""
     if hot_moves(table):
         return HOT
     now, then = table.point(table.fillfactor), table.point(table.advised_fillfactor)
 
-    def moved(measure: Measure) -> float:
+    def moved(measure: CurveMeasure) -> float:
         before = middle(measure.of(now)) if now else None
         after = middle(measure.of(then)) if then else None
         return abs(after / before - 1) if before and after is not None else 0.0
@@ -51,7 +51,7 @@ def shown(table: TableAdvice) -> Measure:
 
 
 def picture(
-    table: TableAdvice, states: Sequence[State], max_growth_frac: float | None
+    table: TableAdvice, states: Sequence[ComparedState], max_growth_frac: float | None
 ) -> tuple[str, str] | None:
     """
     The picture's title and its SVG; None of a table that was not played at several settings.
@@ -113,7 +113,7 @@ def _zone(axes: Axes, until: int) -> Iterable[str]:
     yield word("tick", (axes.left + 4, axes.bottom - 6), "heap limit", "start")
 
 
-def _labels(measure: Measure, marked: Sequence[tuple[State, Value]]) -> list[str]:
+def _labels(measure: CurveMeasure, marked: Sequence[tuple[ComparedState, Value]]) -> list[str]:
     """A label for each mark, its value with the digits that the card's table has."""
     values = [value for _, value in marked]
     if not measure.share:
@@ -128,8 +128,8 @@ def _labels(measure: Measure, marked: Sequence[tuple[State, Value]]) -> list[str
 def _marks(
     axes: Axes,
     labels: Sequence[str],
-    measure: Measure,
-    marked: Sequence[tuple[State, Value]],
+    measure: CurveMeasure,
+    marked: Sequence[tuple[ComparedState, Value]],
 ) -> Iterable[str]:
     taken: list[tuple[float, float]] = []
     for label, (state, value) in zip(labels, marked, strict=True):
@@ -179,6 +179,6 @@ def _place(
     return x, free[0] if free else wanted
 
 
-def _of(state: State, measure: Measure) -> Value:
+def _of(state: ComparedState, measure: CurveMeasure) -> Value:
     of = {HOT: state.hot_frac, HEAP: state.heap_bytes, WAL: state.wal_bytes_per_update}
     return of[measure]

@@ -32,7 +32,7 @@ _MOST_KEPT = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class ComparedState:
     """
     One of the states of a table.
 
@@ -53,11 +53,11 @@ class State:
     heap_bytes: Value
 
 
-def states(table: TableAdvice, outcome: TableOutcome | None = None) -> list[State]:
+def states(table: TableAdvice, outcome: TableOutcome | None = None) -> list[ComparedState]:
     """What is known of a table, in the order of time; measured figures are no long run."""
     now, then = table.point(table.fillfactor), table.point(table.advised_fillfactor)
     found = [
-        State(
+        ComparedState(
             name="measured",
             evidence="measured",
             fillfactor=table.fillfactor,
@@ -68,7 +68,7 @@ def states(table: TableAdvice, outcome: TableOutcome | None = None) -> list[Stat
     ]
     named = (("if unchanged", now), ("foreseen", then if table.verdict == "CHANGE" else None))
     found += [
-        State(
+        ComparedState(
             name=name,
             evidence="predicted",
             fillfactor=point.fillfactor,
@@ -82,7 +82,7 @@ def states(table: TableAdvice, outcome: TableOutcome | None = None) -> list[Stat
     if outcome is not None:
         measured = {item.name: item.now for item in outcome.outcomes}
         found.append(
-            State(
+            ComparedState(
                 name="outcome",
                 evidence="measured",
                 fillfactor=outcome.fillfactor_now or outcome.fillfactor,
@@ -103,7 +103,7 @@ def outcome_of(table: TableAdvice, found: Verification | None) -> TableOutcome |
     return by_oid.get(table.oid or 0) or by_name.get((table.schema, table.name))
 
 
-def rows(found: Sequence[State]) -> list[dict[str, Any]]:
+def rows(found: Sequence[ComparedState]) -> list[dict[str, Any]]:
     """States as lines of a table: each value with its interval apart."""
     shares = [state.hot_frac for state in found]
     return [

@@ -38,7 +38,7 @@ class SmallMultiple:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measure:
+class CurveMeasure:
     """
     What a picture shows.
 
@@ -65,14 +65,14 @@ def _number(found: float) -> str:
     return f"{found:.4g}"
 
 
-HOT = Measure(title="HOT updates", of=lambda point: point.hot_frac, write=_percent, share=True)
-HEAP = Measure(
+HOT = CurveMeasure(title="HOT updates", of=lambda point: point.hot_frac, write=_percent, share=True)
+HEAP = CurveMeasure(
     title="Heap, after as long", of=lambda point: point.heap_bytes, write=show_bytes, binary=True
 )
-WAL = Measure(
+WAL = CurveMeasure(
     title="WAL bytes per update", of=lambda point: point.wal_bytes_per_update, write=_number
 )
-_COST = Measure(title="Cost a day, in GB kept", of=lambda point: point.cost, write=_number)
+_COST = CurveMeasure(title="Cost a day, in GB kept", of=lambda point: point.cost, write=_number)
 
 
 def panels(table: TableAdvice) -> list[SmallMultiple]:
@@ -89,13 +89,15 @@ def panels(table: TableAdvice) -> list[SmallMultiple]:
     return found
 
 
-def played(table: TableAdvice, measure: Measure) -> list[tuple[Point, Value]]:
+def played(table: TableAdvice, measure: CurveMeasure) -> list[tuple[Point, Value]]:
     """The settings that have a value, by rising fillfactor."""
     known = [(point, value) for point in table.curve if (value := measure.of(point)) is not None]
     return sorted(known, key=lambda item: item[0].fillfactor)
 
 
-def _picture(table: TableAdvice, measure: Measure, known: Sequence[tuple[Point, Value]]) -> str:
+def _picture(
+    table: TableAdvice, measure: CurveMeasure, known: Sequence[tuple[Point, Value]]
+) -> str:
     axes = axes_of(measure, known)
     parts = [
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
@@ -138,7 +140,7 @@ def _corners(points: Sequence[tuple[float, float]]) -> str:
 
 
 def axes_of(
-    measure: Measure,
+    measure: CurveMeasure,
     known: Sequence[tuple[Point, Value]],
     *,
     beside: Iterable[Value] = (),
@@ -162,7 +164,7 @@ def axes_of(
 
 
 def _point(
-    table: TableAdvice, measure: Measure, known: tuple[Point, Value], axes: Axes
+    table: TableAdvice, measure: CurveMeasure, known: tuple[Point, Value], axes: Axes
 ) -> Iterable[str]:
     point, value = known
     x, y = axes.across(point.fillfactor), axes.up(_mid(value))
@@ -185,7 +187,7 @@ def _point(
     yield "</g>"
 
 
-def _words(table: TableAdvice, measure: Measure, known: Sequence[tuple[Point, Value]]) -> str:
+def _words(table: TableAdvice, measure: CurveMeasure, known: Sequence[tuple[Point, Value]]) -> str:
     """The picture in words of ours: no name of the database is among them."""
     marked = [
         f"{mark} at {point.fillfactor}: {said(measure, value)}"
@@ -196,7 +198,7 @@ def _words(table: TableAdvice, measure: Measure, known: Sequence[tuple[Point, Va
     return "; ".join([f"{measure.title} {ends}", *marked])
 
 
-def said(measure: Measure, value: Value) -> str:
+def said(measure: CurveMeasure, value: Value) -> str:
     """A value in words, with its interval."""
     text = measure.write(_mid(value))
     if isinstance(value, Interval) and value.low < value.high:
