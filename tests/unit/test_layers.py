@@ -43,6 +43,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
     ("report",),
     ("results",),
     ("api",),
+    ("agents",),
     ("cli",),
 )
 STEP_OF = {part: number for number, parts in enumerate(STEPS) for part in parts}

@@ -104,6 +104,13 @@ PANELS: dict[str, dict[str, Command]] = {
             summary="A profile on a real server and in the twin, side by side.",
         ),
     },
+    "Serve": {
+        "mcp": Command(
+            module="mcp",
+            function="mcp_command",
+            summary="The read-only questions as tools for agents (stdio).",
+        ),
+    },
     "Log": {
         "wal": Command(
             module="wal",

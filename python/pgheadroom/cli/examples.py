@@ -102,6 +102,13 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "pgheadroom prove examples/accounts.toml --server 16 --fail-over",
         ),
     ),
+    "mcp": (
+        ("Two profiles", "pgheadroom mcp --profile shop.json --profile billing.json"),
+        (
+            "A database, whose password is in ~/.pgpass",
+            "pgheadroom mcp --connection shop=postgresql://reader@db/shop",
+        ),
+    ),
     "wal stats": (
         ("Who writes an archive's WAL, and why", "pgheadroom wal stats /archive --html wal.html"),
         ("A running server, for five minutes", "pgheadroom wal stats dbname=shop --for 5m"),

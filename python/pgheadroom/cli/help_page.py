@@ -59,6 +59,7 @@ METAVARS = {
     "--accept": "RULE:OBJECT",
     "--until": "DATE",
     "--script": "LEVELS",
+    "--connection": "NAME=CONN",
     "--every": "TIME",
     "--count": "N",
     "--sort": "WHAT",
