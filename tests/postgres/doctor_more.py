@@ -4,7 +4,15 @@ More of the doctor's two sides: sequences, publications, keys, slots and what wa
 
 from __future__ import annotations
 
-from doctor_sides import Scenario, equal, narrow_right, unowned_right
+from doctor_sides import (
+    Scenario,
+    equal,
+    images_right,
+    limit_right,
+    narrow_right,
+    read_right,
+    unowned_right,
+)
 
 LOG = (
     "SELECT count(pg_logical_emit_message(false, 'doctor', repeat('x', 1048576)))"
@@ -243,5 +251,86 @@ MORE = (
         "ALTER SYSTEM RESET synchronous_standby_names;\nSELECT pg_reload_conf();\n",
         leave="SET synchronous_commit = local;\n"
         "ALTER SYSTEM RESET synchronous_standby_names;\nSELECT pg_reload_conf();\n",
+    ),
+    Scenario(
+        rule="autovacuum-limit",
+        about="autovacuum_vacuum_cost_limit",
+        severity="info",
+        common="ALTER SYSTEM SET autovacuum_vacuum_cost_limit = 1;\n"
+        "ALTER SYSTEM SET autovacuum_vacuum_cost_delay = '20ms';\nSELECT pg_reload_conf();\n"
+        "CREATE TABLE t (id int8 PRIMARY KEY, v int8) WITH (fillfactor = 40);\n"
+        "INSERT INTO t SELECT i, i FROM generate_series(1, 20000) i;\nVACUUM ANALYZE t;\n",
+        fires="CREATE INDEX t_v ON t (v);\nANALYZE t;\n",
+        # Versions of HOT updates go by pruning.
+        silent="ANALYZE t;\n",
+        work="UPDATE t SET v = v + 1 WHERE id <= 6000;\n",
+        check=limit_right,
+        leave="ALTER SYSTEM RESET autovacuum_vacuum_cost_limit;\n"
+        "ALTER SYSTEM RESET autovacuum_vacuum_cost_delay;\nSELECT pg_reload_conf();\n",
+    ),
+    Scenario(
+        rule="autovacuum-limit",
+        name="pace-of-its-own",
+        about="autovacuum_vacuum_cost_limit",
+        severity="info",
+        common="ALTER SYSTEM SET autovacuum_vacuum_cost_limit = 1;\n"
+        "ALTER SYSTEM SET autovacuum_vacuum_cost_delay = '20ms';\nSELECT pg_reload_conf();\n"
+        "CREATE TABLE t (id int8 PRIMARY KEY);\n"
+        "INSERT INTO t SELECT i FROM generate_series(1, 20000) i;\nVACUUM ANALYZE t;\n",
+        silent="ALTER TABLE t SET (autovacuum_vacuum_cost_limit = 2000);\n",
+        work="DELETE FROM t WHERE id <= 6000;\n",
+        leave="ALTER SYSTEM RESET autovacuum_vacuum_cost_limit;\n"
+        "ALTER SYSTEM RESET autovacuum_vacuum_cost_delay;\nSELECT pg_reload_conf();\n",
+    ),
+    Scenario(
+        rule="checkpoint-images",
+        about="checkpoint_timeout",
+        severity="info",
+        common="CREATE TABLE t (id int8, v int8) WITH (fillfactor = 50);\n"
+        "INSERT INTO t SELECT i, 0 FROM generate_series(1, 40000) i;\nVACUUM t;\n",
+        fires="ALTER SYSTEM SET checkpoint_timeout = '5min';\nSELECT pg_reload_conf();\n",
+        silent="ALTER SYSTEM SET checkpoint_timeout = '15min';\nSELECT pg_reload_conf();\n",
+        work="CHECKPOINT;\nUPDATE t SET v = 1 WHERE id % 50 = 0;\n",
+        check=images_right,
+        leave="ALTER SYSTEM RESET checkpoint_timeout;\nSELECT pg_reload_conf();\n",
+    ),
+    Scenario(
+        rule="checkpoint-images",
+        name="few-images",
+        about="checkpoint_timeout",
+        severity="info",
+        common="ALTER SYSTEM SET checkpoint_timeout = '5min';\nSELECT pg_reload_conf();\n"
+        "CREATE TABLE t (id int8, v int8) WITH (fillfactor = 50);\n"
+        "INSERT INTO t SELECT i, 0 FROM generate_series(1, 40000) i;\nVACUUM t;\n"
+        "UPDATE t SET v = 1 WHERE id % 50 = 0;\n",
+        fires="CHECKPOINT;\n",
+        # The pages have had their images since the last one.
+        work="UPDATE t SET v = 1 WHERE id % 50 = 0;\n",
+        leave="ALTER SYSTEM RESET checkpoint_timeout;\nSELECT pg_reload_conf();\n",
+    ),
+    Scenario(
+        rule="shared-buffers-default",
+        about="shared_buffers",
+        severity="info",
+        common="CREATE TABLE t (id int8 PRIMARY KEY, w text);\n"
+        "INSERT INTO t SELECT i, repeat('x', 500) FROM generate_series(1, 16000) i;\n"
+        "VACUUM ANALYZE t;\n",
+        fires="ALTER DATABASE fires SET enable_indexscan = off;\n"
+        "ALTER DATABASE fires SET enable_bitmapscan = off;\n",
+        work="".join(f"SELECT count(w) FROM t WHERE id = {i};\n" for i in range(1, 21)),
+        check=read_right,
+    ),
+    Scenario(
+        rule="shared-buffers-default",
+        name="small-database",
+        about="shared_buffers",
+        severity="info",
+        common="CREATE TABLE t (w text);\n",
+        fires="INSERT INTO t SELECT repeat('x', 500) FROM generate_series(1, 16000) i;\n"
+        "VACUUM ANALYZE t;\n",
+        # Read as often, and it fits.
+        silent="INSERT INTO t SELECT repeat('x', 500) FROM generate_series(1, 10) i;\n"
+        "VACUUM ANALYZE t;\n",
+        work="SELECT count(w) FROM t;\n" * 20,
     ),
 )

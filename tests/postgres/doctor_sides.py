@@ -327,3 +327,39 @@ def ended_life_right(finding: Finding, _diagnosis: Diagnosis) -> None:
 
 def equal(found: object, wanted: object) -> None:
     assert found == wanted
+
+
+def limit_right(finding: Finding, _diagnosis: Diagnosis) -> None:
+    # 6,000 died in a minute; 20,000 rows are vacuumed at 4,050, and the cost may be 50 a second.
+    near(finding.numbers["dead_rows_per_s"], 100, within=0.1)
+    assert finding.numbers["cost_per_s_max"] == 50
+    share, cost = finding.numbers["share_frac"], finding.numbers["cost_per_s"]
+    assert isinstance(share, float)
+    near(cost, 50 * share)
+    assert share >= 1
+    assert finding.numbers["cost_limit_wanted"] == 200
+    assert finding.remedy.sql == (
+        "ALTER SYSTEM SET autovacuum_vacuum_cost_limit = 200",
+        "SELECT pg_reload_conf()",
+    )
+    assert finding.remedy.undo == (
+        "ALTER SYSTEM SET autovacuum_vacuum_cost_limit = 1; SELECT pg_reload_conf()"
+    )
+
+
+def images_right(finding: Finding, diagnosis: Diagnosis) -> None:
+    images = finding.numbers["image_bytes_max"]
+    assert isinstance(images, int)
+    # 40,000 rows of 44 bytes on pages half full: 433 pages, each changed once.
+    assert images >= 400 * 4096
+    near(finding.price.amount, a_day(images, diagnosis))
+
+
+def read_right(finding: Finding, diagnosis: Diagnosis) -> None:
+    # 16,000 rows of 536 bytes: 15 a page, 1,067 pages, read twenty times; what lies in 512 buffers
+    # may stay there, for large scans go through a ring. Catalogs are read beside.
+    read = finding.numbers["read_bytes"]
+    assert isinstance(read, int)
+    assert 20 * (1067 - 512) * 8192 <= read <= 1.3 * 20 * 1067 * 8192
+    assert finding.numbers["shared_buffers_bytes"] == 4 * 2**20
+    near(finding.price.amount, a_day(read, diagnosis))

@@ -22,11 +22,12 @@ from pgheadroom.wal.other_checkpoints import KNEE_LEFT_FRAC
 from pgheadroom.wal.what_if_values import CheckpointWal, WhatIf, middle
 
 TIMEOUT_S = 900.0
-_TIMEOUT_RANGE_S = (600.0, 3600.0)
+TIMEOUT_SHORT_S = 600.0
+_TIMEOUT_RANGE_S = (TIMEOUT_SHORT_S, 3600.0)
 _TARGET = 0.9
 _SAVES_FRAC_MIN = 0.05  # of the log, below which a change is not worth a line; arbitrary
-_IMAGES_FRAC_MIN = 0.5
-_IMAGES_BYTES_A_DAY_MIN = GIB
+IMAGES_FRAC_MIN = 0.5
+IMAGES_BYTES_A_DAY_MIN = GIB
 _COMPRESSED_FRAC_MIN = 0.1
 _BY_WORKLOAD = {"web": 4 * GIB, "oltp": 8 * GIB, "dw": 16 * GIB, "mixed": 4 * GIB}
 """Where nobody knows the rate: what pgtune says today."""
@@ -232,7 +233,7 @@ def _compression(case: SettingsCase) -> Said:
         f"full-page images are up to {show_bytes(images)} of {show_bytes(counted.wal_bytes)} of "
         f"WAL {counted.wal_over} ({percent(share)})"
     )
-    if share < _IMAGES_FRAC_MIN or a_day < _IMAGES_BYTES_A_DAY_MIN:
+    if share < IMAGES_FRAC_MIN or a_day < IMAGES_BYTES_A_DAY_MIN:
         return case.kept(name, said)
     return case.line(
         name,

@@ -30,8 +30,6 @@ SELECT extract(epoch FROM clock_timestamp())::float8 AS at_epoch_s,
 _DATABASE = """
 SELECT temp_bytes, blks_read FROM pg_stat_database WHERE datname = current_database()
 """
-_BUSY_MS = """
-       pg_stat_get_total_autovacuum_time(c.oid) + pg_stat_get_total_autoanalyze_time(c.oid)"""
 _TABLES = """
 SELECT c.oid::int8 AS oid, c.relpages, c.reltuples::float8 AS reltuples,
        pg_stat_get_tuples_updated(c.oid) - pg_stat_get_tuples_hot_updated(c.oid)
@@ -50,6 +48,13 @@ WHERE c.relkind IN ('r', 'm', 't') AND c.relpersistence <> 't'
   AND coalesce(on_.nspname, n.nspname) <> 'information_schema'
   AND coalesce(on_.nspname, n.nspname) !~ '^pg_'
 """
+DYING_SQL = {
+    15: _TABLES.format(busy="NULL::float8"),
+    18: _TABLES.format(
+        busy="pg_stat_get_total_autovacuum_time(c.oid) + pg_stat_get_total_autoanalyze_time(c.oid)"
+    ),
+}
+"""Of each table, by version: rows that died, time of autovacuum, and what a VACUUM would meet."""
 _OWN_PACE = ("autovacuum_vacuum_cost_limit", "autovacuum_vacuum_cost_delay")
 """Storage parameters of a table that is vacuumed at a pace of its own (autovacuum.c)."""
 
@@ -132,15 +137,13 @@ class CounterReading:
     def _snapshot(self) -> _Snapshot:
         major = self.connection.info.server_version // 10000
         moment = self._rows(_MOMENT)[0]
-        version = max(since for since in checkpoint_counters.SQL if since <= major)
-        tables = _TABLES.format(busy=_BUSY_MS if major >= 18 else "NULL::float8")
         return _Snapshot(
             at_s=float(moment["at_epoch_s"]) + self.ahead_s,
             configured_s=float(moment["configured_epoch_s"]),
             since_s=moment["since_epoch_s"],
-            checkpoints=self._rows(checkpoint_counters.SQL[version])[0],
+            checkpoints=self._rows(_of_version(checkpoint_counters.SQL, major))[0],
             database=self._rows(_DATABASE)[0],
-            tables={row["oid"]: row for row in self._rows(tables)},
+            tables={row["oid"]: row for row in self._rows(_of_version(DYING_SQL, major))},
         )
 
     def _rows(self, query: str) -> list[Mapping[str, Any]]:
@@ -214,22 +217,37 @@ class CounterReading:
         return {
             "temp_bytes_a_day": float(database["temp_bytes"]) * DAY_S / length_s,
             "read_bytes_a_day": float(database["blks_read"]) * PAGE_BYTES * DAY_S / length_s,
-            "tables": tuple(self._dying(tables, length_s)),
+            "tables": tuple(dying_tables(self.settings, tables, length_s)),
             "vacuum_busy_workers": sum(busy) / 1000.0 / length_s if busy else None,
         }
 
-    def _dying(self, tables: Sequence[Mapping[str, Any]], length_s: float) -> list[DyingTable]:
-        return [
-            DyingTable(
-                dead_per_s=max(float(row["dead"]), 0.0) / length_s,
-                trigger_rows=trigger_rows(self.settings, row),
-                heap_pages=float(row["relpages"]),
-                index_pages=tuple(map(float, row["index_pages"])),
-            )
-            for row in tables
-            if not is_switched_off(self.settings, row)
-            and not any(name in (row["reloptions"] or {}) for name in _OWN_PACE)
-        ]
+
+def dying_tables(
+    settings: Mapping[str, str], rows: Sequence[Mapping[str, Any]], length_s: float
+) -> list[DyingTable]:
+    """
+    Tables that autovacuum comes to at the common pace, and how fast their rows die.
+
+    Args:
+        settings: As pg_settings has them.
+        rows: Of `DYING_SQL`, with what was counted in the time.
+        length_s: The time.
+    """
+    return [
+        DyingTable(
+            dead_per_s=max(float(row["dead"]), 0.0) / length_s,
+            trigger_rows=trigger_rows(settings, row),
+            heap_pages=float(row["relpages"]),
+            index_pages=tuple(map(float, row["index_pages"])),
+        )
+        for row in rows
+        if not is_switched_off(settings, row)
+        and not any(name in (row["reloptions"] or {}) for name in _OWN_PACE)
+    ]
+
+
+def _of_version(texts: Mapping[int, str], major: int) -> str:
+    return texts[max(since for since in texts if since <= major)]
 
 
 _CHECKPOINTS = ("requested", "done", "wal_bytes", "wal_fpi")
