@@ -7,6 +7,7 @@ is ahead, and an interval is as long as that clock says.
 
 from __future__ import annotations
 
+from doctor_bloat import BLOAT
 from doctor_more import LOG, MORE
 from doctor_sides import (
     DAY_S,
@@ -34,6 +35,7 @@ from doctor_sides import (
 
 WIDE = "repeat('x', 100)"
 SCENARIOS = (
+    *BLOAT,
     *MORE,
     Scenario(
         rule="invalid-index",

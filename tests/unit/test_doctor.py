@@ -13,7 +13,7 @@ import pytest
 from doctor_page import PAGE, book, page
 
 from pgheadroom.doctor import accepting, all_rules, beside_baseline, read_diagnosis, rule_named
-from pgheadroom.doctor.agreeing import runnable
+from pgheadroom.doctor.agreeing import agreed, runnable
 from pgheadroom.doctor.choosing import is_worse
 from pgheadroom.doctor.dead_rows import is_switched_off, trigger_rows
 from pgheadroom.doctor.examining import as_far_as_watched, by_effect
@@ -294,6 +294,27 @@ def test_plain_rules_have_known_fields() -> None:
     }
     for entry in data["rule"]:
         assert set(entry) <= known, entry["id"]
+
+
+def test_no_index_is_built_anew_in_vain() -> None:
+    """One that is to go, or that its table's rewrite builds anew, needs no REINDEX."""
+
+    def of(rule: str, about: str, sql: str, **numbers: int) -> Finding:
+        made = finding(rule, about)
+        return replace(made, numbers=numbers, remedy=Remedy(text="Do it.", sql=(sql,)))
+
+    drop = of("unused-index", "t_v", "DROP INDEX t_v", index_oid=2, idx_scan=0)
+    gone = of("bloated-index", "t_v", "REINDEX INDEX t_v", oid=2, table_oid=1)
+    kept = of("bloated-index", "u_v", "REINDEX INDEX u_v", oid=4, table_oid=3)
+    later = of("bloated-index", "w_v", "REINDEX INDEX w_v", oid=6, table_oid=5)
+    table = of("bloated-table", "w", "VACUUM (FULL) w", oid=5)
+    found = agreed([gone, drop, kept, later, table])
+    assert [(each.object, each.remedy.sql) for each in found] == [
+        ("t_v", ("DROP INDEX t_v",)),
+        ("u_v", ("REINDEX INDEX u_v",)),
+        ("w_v", ()),
+        ("w", ("VACUUM (FULL) w",)),
+    ]
 
 
 def test_an_undo_is_in_force() -> None:

@@ -43,7 +43,24 @@ def agreed(findings: Iterable[Finding]) -> list[Finding]:
         elif each.remedy.sql:
             gone.add(index)
             kept |= keeps
-    return [one for each in found if (one := left.get(id(each), each)) is not None]
+    settled = [one for each in found if (one := left.get(id(each), each)) is not None]
+    return _rebuilt_once(settled, gone)
+
+
+def _rebuilt_once(findings: Sequence[Finding], gone: set[object]) -> list[Finding]:
+    """No index is built anew that goes, or that its table's rewrite builds anew."""
+    written = {each.numbers["oid"] for each in findings if each.rule == "bloated-table"}
+    found = []
+    for each in findings:
+        if each.rule != "bloated-index":
+            found.append(each)
+        elif each.numbers["oid"] in gone:
+            continue
+        elif each.numbers["table_oid"] in written:
+            found.append(_later(each, "The rewrite of its table builds it anew."))
+        else:
+            found.append(each)
+    return found
 
 
 def _kept(finding: Finding) -> set[object]:

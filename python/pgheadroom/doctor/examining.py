@@ -194,16 +194,25 @@ class Examination:
             if len(told) < len(counted):
                 self._is_blind(rule, _too_young(facts, counted))
             counted = told
+        self._decided(rule, facts, counted)
+        self._looked += 1
+
+    def _decided(self, rule: Rule, facts: Facts, rows: Sequence[QueryRow]) -> None:
+        """What it makes of its rows; what goes wrong with it is its own."""
+        import psycopg  # noqa: PLC0415 - as above
+
         try:
-            for found in rule.decide(facts, counted):
+            looked = rows if rule.look is None else rule.look(facts, rows, self._rows)
+            for found in rule.decide(facts, looked):
                 if isinstance(found, Blind):
                     self._is_blind(rule, found.why, cut_off=found.cut_off)
                 else:
                     self._findings.append(as_far_as_watched(rule, found, facts))
+        except psycopg.Error as error:
+            self._refused(rule, error)
         except Exception as error:  # noqa: BLE001 - what others have found is told all the same
             why = f"its rows are not understood: {type(error).__name__}: {_first_line(error)}"
             self._is_blind(rule, why, cut_off=True)
-        self._looked += 1
 
     def _counted(self, rule: Rule, rows: Sequence[QueryRow], facts: Facts) -> list[QueryRow]:
         """The rows with what was counted in the interval, where there is one."""
@@ -240,11 +249,15 @@ class Examination:
         try:
             return self._rows(query)
         except psycopg.Error as error:
-            if self.connection.broken or self.connection.closed or error.sqlstate is None:
-                raise
-            why = f"{error.sqlstate} {type(error).__name__}: {_first_line(error)}"
-            self._is_blind(rule, why, cut_off=error.sqlstate not in _RIGHTS)
+            self._refused(rule, error)
             return None
+
+    def _refused(self, rule: Rule, error: psycopg.Error) -> None:
+        """Note it; where the connection ended, everything ends."""
+        if self.connection.broken or self.connection.closed or error.sqlstate is None:
+            raise error
+        why = f"{error.sqlstate} {type(error).__name__}: {_first_line(error)}"
+        self._is_blind(rule, why, cut_off=error.sqlstate not in _RIGHTS)
 
     def _is_blind(self, rule: Rule, why: str, *, cut_off: bool = False) -> None:
         if not any(item.rule == rule.id and item.why == why for item in self._blind):

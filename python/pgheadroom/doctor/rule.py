@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pgheadroom.bloat.asking import Ask
 from pgheadroom.defaults import JUDGED_FROM_S, RATES_FROM_S
 from pgheadroom.doctor.values import (
     Basis,
@@ -103,6 +104,7 @@ def _long(length_s: float) -> str:
 
 
 Decide = Callable[[Facts, Sequence[QueryRow]], Iterable[Finding | Blind]]
+Look = Callable[[Facts, Sequence[QueryRow], Ask], Sequence[QueryRow]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +129,8 @@ class Rule:
         is_rate: It says nothing where no rate can be told.
         needs_monitor: It is blind to other users' sessions without pg_read_all_stats.
         on_standby: It has something to say there.
+        look: Asks further of the rows that may become findings, and gives these with the answers:
+            what would take too long, or a lock, where all are asked.
     """
 
     id: str
@@ -145,6 +149,7 @@ class Rule:
     is_rate: bool = False
     needs_monitor: bool = False
     on_standby: bool = True
+    look: Look | None = None
 
     def text_for(self, major: int) -> str | None:
         """The query for that version; None where the version has nothing to ask."""

@@ -12,6 +12,7 @@ Source: `check_concurrent_repack_requirements`, src/backend/commands/repack.c (R
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from pgheadroom.plan.statements import REPACK_FROM_MAJOR, REWRITES
 from pgheadroom.plan.values import Tool
@@ -25,8 +26,42 @@ _ASKED = "max_replication_slots"
 """Whether a profile was observed with the settings that the tools need."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewritableIndex:
+    """An index of a table that was not observed; fields as `ObservedIndex` has them."""
+
+    is_unique: bool
+    is_primary: bool
+    is_valid: bool | None
+    is_nullable: bool | None
+    is_deferrable: bool | None
+    is_replica_identity: bool | None
+    expressions: str | None
+    predicate: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewritableTable:
+    """A table that was not observed; fields as `ObservedTable` has them."""
+
+    persistence: str | None
+    replica_identity: str | None
+    indexes: tuple[RewritableIndex, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewritingServer:
+    """A server that was not observed: its settings, and the names of its extensions."""
+
+    settings: Mapping[str, ServerSetting]
+    modules: tuple[str, ...]
+
+
+_Table = ObservedTable | RewritableTable
+
+
 def usable_rewrites(
-    table: ObservedTable, server: ObservedServer, *, major: int, wal_level: str
+    table: _Table, server: ObservedServer | RewritingServer, *, major: int, wal_level: str
 ) -> tuple[list[Tool], dict[Tool, str]]:
     """
     Find what can rewrite a table there, best first; and why the others cannot.
@@ -51,7 +86,7 @@ def usable_rewrites(
 
 
 def _repack(
-    table: ObservedTable, settings: Mapping[str, ServerSetting], major: int, wal_level: str
+    table: _Table, settings: Mapping[str, ServerSetting], major: int, wal_level: str
 ) -> str | None:
     if major < REPACK_FROM_MAJOR:
         return f"it is of version {REPACK_FROM_MAJOR}"
@@ -70,7 +105,7 @@ def _repack(
 
 
 def _squeeze(
-    table: ObservedTable, settings: Mapping[str, ServerSetting], major: int, wal_level: str
+    table: _Table, settings: Mapping[str, ServerSetting], major: int, wal_level: str
 ) -> str | None:
     if _ASKED in settings and "squeeze.max_xlock_time" not in settings:
         return "its library is not in shared_preload_libraries"
@@ -88,7 +123,7 @@ def _squeeze(
     return _NO_IDENTITY if _identity(table) is None else None
 
 
-def _pg_repack(table: ObservedTable) -> str | None:
+def _pg_repack(table: _Table) -> str | None:
     if not _is_logged(table):
         return _NOT_LOGGED
     fit = any(
@@ -102,14 +137,14 @@ def _pg_repack(table: ObservedTable) -> str | None:
     return None if fit else "the table has no unique index over NOT NULL columns"
 
 
-def _identity(table: ObservedTable) -> ObservedIndex | None:
+def _identity(table: _Table) -> ObservedIndex | RewritableIndex | None:
     """Source: `RelationGetReplicaIndex`, and the primary key where that has none."""
     usable = [index for index in table.indexes if index.is_valid is not False]
     chosen = [index for index in usable if index.is_replica_identity]
     return next(iter(chosen or [index for index in usable if index.is_primary]), None)
 
 
-def _is_logged(table: ObservedTable) -> bool:
+def _is_logged(table: _Table) -> bool:
     return table.persistence == "permanent"
 
 
