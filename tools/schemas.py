@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pgheadroom.advise.advice import Advice
+from pgheadroom.doctor.fleet import FleetDiagnosis
 from pgheadroom.doctor.values import Diagnosis
 from pgheadroom.forms import json_schema
 from pgheadroom.lab.design import Request
@@ -57,6 +58,7 @@ def schemas() -> Mapping[str, dict[str, Any]]:
         "verification": json_schema(Verification, title="Verification"),
         "doctor": json_schema(Diagnosis, title="Examination of a database"),
         "watch": json_schema(WatchLine, title="Reading of a server, a line of watch"),
+        "doctor-fleet": json_schema(FleetDiagnosis, title="Examination of several servers"),
         "settings": json_schema(SettingsAdvice, title="Settings to change"),
         "migration-check": json_schema(MigrationCheck, title="Check of a migration"),
         "layout": json_schema(Layout, title="Layout"),

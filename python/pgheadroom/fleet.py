@@ -57,12 +57,12 @@ class ServerAnswer(Generic[ValueT]):
     What a server answered.
 
     Attributes:
-        target: It.
+        server: It.
         value: The answer; None: there is none.
         error: Why there is none, fit to be shown.
     """
 
-    target: FleetServer
+    server: FleetServer
     value: ValueT | None
     error: str | None
 
@@ -177,10 +177,10 @@ def ask_all(
             running.add(target.name)
         try:
             value = question(target, pause)
-            answers[target.name] = ServerAnswer(target=target, value=value, error=None)
+            answers[target.name] = ServerAnswer(server=target, value=value, error=None)
         except SourceError as error:
             why = redacted(str(error), secrets_of([target.conninfo], os.environ))
-            answers[target.name] = ServerAnswer(target=target, value=None, error=why)
+            answers[target.name] = ServerAnswer(server=target, value=None, error=why)
         except KeyboardInterrupt:
             pass  # its pause was ended
         finally:
@@ -203,7 +203,7 @@ def ask_all(
             raise
     return tuple(
         answers.get(target.name)
-        or ServerAnswer(target=target, value=None, error="interrupted before it had answered")
+        or ServerAnswer(server=target, value=None, error="interrupted before it had answered")
         for target in targets
     )
 

@@ -17,6 +17,20 @@ HostOption = Annotated[str | None, typer.Option("--host", "-h", help="As psql.")
 PortOption = Annotated[str | None, typer.Option("--port", "-p", help="As psql.")]
 UserOption = Annotated[str | None, typer.Option("--username", "-U", help="As psql.")]
 DbnameOption = Annotated[str | None, typer.Option("--dbname", "-d", help="As psql.")]
+ServersArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[CONN]...",
+        help="A connection, or several, which are asked side by side; without it, as libpq's PG*.",
+    ),
+]
+ServiceFileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--service-file",
+        help="Each section of this file (pg_service.conf) is a server too: asked side by side.",
+    ),
+]
 WalOption = Annotated[
     bool,
     typer.Option(

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
@@ -13,14 +14,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pgheadroom.cli import output
+from pgheadroom.cli import doctor_fleet, output
 from pgheadroom.cli.connection import (
     DbnameOption,
     HostOption,
     PortOption,
+    ServersArgument,
+    ServiceFileOption,
     UserOption,
     parameters_of,
 )
+from pgheadroom.cli.doctor_lines import print_finding
 from pgheadroom.cli.idle import refuse
 from pgheadroom.cli.options import Format, FormatOption, HtmlOption, OutputOption
 from pgheadroom.errors import InputError, SourceError
@@ -31,6 +35,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pgheadroom.doctor import Diagnosis
+    from pgheadroom.doctor.fleet import FleetDiagnosis
+    from pgheadroom.progress import Say
 
 FINDINGS = 1
 
@@ -77,7 +83,8 @@ _AllOption = Annotated[
 
 
 def doctor_command(
-    target: Annotated[str, typer.Argument(help="A connection; without it, as libpq's PG*.")] = "",
+    targets: ServersArgument = None,
+    service_file: ServiceFileOption = None,
     length: _LengthOption = None,
     explain: _ExplainOption = None,
     fail_on: _FailOption = None,
@@ -96,11 +103,13 @@ def doctor_command(
     """
     Look for what an expert looks for, only reading; each finding with its price and its remedy.
 
-    Exit code 0, whatever is found; with --fail-on 1 from that severity on; 3 where a rule was cut
-    off (a timeout, a lock, the end of the connection): what was found until then is printed.
+    Several connections, or a service file, are one page with the servers as rows. Exit code 0,
+    whatever is found; with --fail-on 1 from that severity on; 3 where a rule was cut off (a
+    timeout, a lock, the end of the connection) or a server of several did not answer: what was
+    found is printed.
     """
     given = {"--for": length, "--fail-on": fail_on, "--baseline": baseline, "--accept": accept}
-    given |= {"--until": until, "--html": html}
+    given |= {"--until": until, "--html": html, "--service-file": service_file}
     if explain is not None:
         refuse(
             given,
@@ -112,10 +121,24 @@ def doctor_command(
     wish = _wish(accept, until)
     output.check_outputs(to, html)
     interval_s = None if length is None else parse_duration_s(length)
-    found = _examined(target, parameters_of(host, port, user, dbname), interval_s, baseline, wish)
-    _put(found, form, to, everything=everything or to is not None)
+    parameters = parameters_of(host, port, user, dbname)
+    everything = everything or to is not None
+    found: Diagnosis | FleetDiagnosis
+    if service_file is not None or len(targets or ()) > 1:
+        refuse(
+            {"--baseline": baseline},
+            where="with several servers, for it is of one database",
+            instead="give it to a doctor of that one",
+        )
+        found = _fleet(targets or (), parameters, service_file, interval_s, wish)
+        doctor_fleet.put(found, form, to, html, everything=everything)
+    else:
+        target = next(iter(targets or ()), "")
+        found = _examined(target, parameters, interval_s, baseline, wish)
+        _put(found, form, to, everything=everything)
+        if html is not None:
+            output.write(_page(found), html)
     if html is not None:
-        output.write(_page(found), html)
         output.said(html)
     if found.cut_off:
         raise typer.Exit(SourceError.exit_code)
@@ -150,6 +173,38 @@ def _explain(name: str, to: Path | None) -> None:
     output.write("\n".join(doctor_report.explained(rule_named(name))) + "\n", to)
 
 
+def _fleet(
+    targets: Sequence[str],
+    parameters: dict[str, str],
+    service_file: Path | None,
+    interval_s: float | None,
+    wish: Acceptance | None,
+) -> FleetDiagnosis:
+    from pgheadroom.doctor.fleet import examine_fleet
+    from pgheadroom.fleet import asked_of, services_from
+
+    def saying(server: str) -> Say:
+        return lambda words: _say(f"{server}: {words}")
+
+    servers = asked_of(targets, parameters, service_file)
+    with services_from(service_file):
+        return examine_fleet(
+            servers,
+            interval_s=interval_s,
+            say=saying,
+            then=lambda found: _accepted(found, wish),
+        )
+
+
+def _accepted(found: Diagnosis, wish: Acceptance | None) -> Diagnosis:
+    from pgheadroom.doctor import accepting
+
+    if wish is None:
+        return found
+    today = date.fromisoformat(found.examined.at[:10])
+    return accepting(found, wish.names, wish.until, today)
+
+
 def _examined(
     target: str,
     parameters: dict[str, str],
@@ -157,13 +212,10 @@ def _examined(
     baseline: Path | None,
     wish: Acceptance | None,
 ) -> Diagnosis:
-    from pgheadroom.doctor import accepting, beside_baseline, examine_live, read_diagnosis
+    from pgheadroom.doctor import beside_baseline, examine_live, read_diagnosis
 
     earlier = None if baseline is None else read_diagnosis(baseline)
-    found = examine_live(target, parameters, interval_s=interval_s, say=_say)
-    if wish is not None:
-        today = date.fromisoformat(found.examined.at[:10])
-        found = accepting(found, wish.names, wish.until, today)
+    found = _accepted(examine_live(target, parameters, interval_s=interval_s, say=_say), wish)
     return found if earlier is None else beside_baseline(found, earlier)
 
 
@@ -187,9 +239,6 @@ def _put(found: Diagnosis, form: Format, to: Path | None, *, everything: bool) -
 
 
 def _print(found: Diagnosis, console: Console, *, everything: bool) -> None:
-    from rich.padding import Padding
-    from rich.text import Text
-
     from pgheadroom.report import doctor as doctor_report
 
     console.print(doctor_report.summary(found), style="bold", markup=False)
@@ -197,14 +246,7 @@ def _print(found: Diagnosis, console: Console, *, everything: bool) -> None:
         console.print(f"~ {line}", markup=False)
     shown = found.findings if everything else doctor_report.first_screen(found)
     for one in shown:
-        console.print()
-        head = printable(f"{one.severity}: {one.rule}: {one.object}")
-        console.print(head, style=_STYLES[one.severity], markup=False)
-        for line in doctor_report.finding_lines(one):
-            if doctor_report.is_statement(line):
-                console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
-            else:
-                console.print(Padding(Text(line), (0, 0, 0, 2)))
+        print_finding(one, console)
     more = len(found.findings) - len(shown)
     if more:
         console.print()
@@ -214,9 +256,6 @@ def _print(found: Diagnosis, console: Console, *, everything: bool) -> None:
         console.print()
     for line in blind:
         console.print(f"! {line}", markup=False)
-
-
-_STYLES = {"info": "bold", "warning": "bold yellow", "error": "bold red"}
 
 
 def _page(found: Diagnosis) -> str:

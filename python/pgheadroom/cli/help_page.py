@@ -66,6 +66,7 @@ METAVARS = {
     "--filter": "TEXT",
     "--tables": "N",
     "--prometheus": "FILE",
+    "--service-file": "FILE",
     "--memory": "SIZE",
     "--cores": "N",
     "--connections": "N",
@@ -110,7 +111,7 @@ PANELS = {
         "--rewrite-how",
         "--rewrite-for",
     ),
-    "Connection, as psql": ("--host", "--port", "--username", "--dbname"),
+    "Connection, as psql": ("--host", "--port", "--username", "--dbname", "--service-file"),
     "Output": ("--verbose", "--plan", "--all", "--format", "--output", "--html", "--site"),
 }
 """Headings, and the options below them, in commands with many of them."""
