@@ -264,6 +264,7 @@ SHAPES = (
         "CREATE INDEX expressions_lower ON expressions (lower(t));\n"
         "CREATE INDEX expressions_n ON expressions (n);\n"
         "DELETE FROM expressions WHERE id % 4 = 0;\nVACUUM expressions;\n",
+        is_wide="of a sample alone",
     ),
     Shape(
         name="dropped",

@@ -4,7 +4,7 @@ The doctor's two sides of bloat: tables, TOAST, B-trees, and what their rewrites
 
 from __future__ import annotations
 
-from doctor_sides import Scenario, near
+from doctor_sides import Scenario, a_day, near
 
 from pgheadroom import _core
 from pgheadroom.doctor.values import Diagnosis, Finding
@@ -67,7 +67,28 @@ def index_right(finding: Finding, _: Diagnosis) -> None:
     assert finding.remedy.sql == ('REINDEX INDEX CONCURRENTLY "public"."t_v"',)
 
 
+def rewritten_right(finding: Finding, diagnosis: Diagnosis) -> None:
+    # 19,968 bytes are ten chunks of 1,996 and one of 8.
+    assert finding.numbers["n_tup_upd"] == 100
+    assert finding.numbers["chunks"] == 1100
+    near(finding.price.amount, a_day(1100 * 1996, diagnosis))
+
+
 BLOAT = (
+    Scenario(
+        rule="toast-rewritten",
+        about="t",
+        severity="info",
+        common="CREATE TABLE t (n int NOT NULL, is_other bool NOT NULL, v text NOT NULL);\n"
+        "ALTER TABLE t ALTER COLUMN v SET STORAGE EXTERNAL;\n",
+        fires="INSERT INTO t SELECT i, true, repeat(md5(i::text), 624)"
+        " FROM generate_series(1, 100) i;\n",
+        # The same update, which leaves the value as it is: its chunks stay.
+        silent="INSERT INTO t SELECT i, false, repeat(md5(i::text), 624)"
+        " FROM generate_series(1, 100) i;\n",
+        work="UPDATE t SET n = n + 1, v = CASE WHEN is_other THEN reverse(v) ELSE v END;\n",
+        check=rewritten_right,
+    ),
     Scenario(
         rule="bloated-table",
         about="t",

@@ -11,7 +11,7 @@ from pgheadroom.servers import Host, ServerPrograms
 pytestmark = pytest.mark.usefixtures("run_parent")
 
 QUICK = ("deleted_after", "nulls_together", "text_short", "duplicates", "dropped")
-WIDE_MAX = 6
+WIDE_MAX = 8
 """Of all relations: what statistics do not hold in these shapes, each named."""
 
 

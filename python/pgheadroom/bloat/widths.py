@@ -109,6 +109,8 @@ def widths_of(column: ColumnFacts, count: RowCount) -> Widths:
             share, bounds = column.sampled
             own = _DEVIATIONS * deviation * max(share / math.sqrt(bounds), 1e-3) + doubt
             low, high = max(mean - doubt, found - own), min(mean + 1 + doubt, found + own)
+            if is_cstring:  # of a `name` ANALYZE counts 64 bytes: the lists alone say it
+                low, high = found - own, found + own
             if deviation > 0 and low <= high:
                 least, most = (float(end(size for size, _ in stored)) for end in (min, max))
                 low, high = (min(max(each - found + packed, least), most) for each in (low, high))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pgheadroom import _core
+from pgheadroom.bloat.heap import heap_pages
 from pgheadroom.doctor.rule import Facts, QueryRow, Rule, bytes_held
 from pgheadroom.doctor.values import Finding, Remedy
 from pgheadroom.layout.columns import live_column
@@ -26,7 +27,7 @@ WITH RECURSIVE domains AS (
 ), base AS MATERIALIZED (
     SELECT d.* FROM domains d JOIN pg_type t ON t.oid = d.oid AND t.typtype <> 'd'
 ), big AS MATERIALIZED (
-    SELECT c.oid, n.nspname, c.relname, c.relpages, c.reltuples
+    SELECT c.oid, n.nspname, c.relname, c.relpages, c.reltuples, c.reloptions
     FROM pg_class c
     JOIN pg_namespace n ON n.oid = c.relnamespace
     JOIN pg_am am ON am.oid = c.relam AND am.amname = 'heap'
@@ -35,6 +36,8 @@ WITH RECURSIVE domains AS (
 )
 SELECT b.oid::int8 AS oid, b.nspname AS schema, b.relname AS name, b.relpages,
        b.reltuples::float8 AS reltuples,
+       coalesce((SELECT p.option_value::int FROM pg_options_to_table(b.reloptions) p
+                 WHERE p.option_name = 'fillfactor'), 100) AS fillfactor,
        jsonb_agg(jsonb_build_object(
          'name', a.attname,
          'type', format_type(coalesce(d.oid, a.atttypid), coalesce(d.typmod, a.atttypmod)),
@@ -49,7 +52,7 @@ LEFT JOIN base d ON d.domain = a.atttypid
 LEFT JOIN pg_type t ON t.oid = coalesce(d.oid, a.atttypid)
 LEFT JOIN pg_stats s ON (s.schemaname, s.tablename, s.attname) = (b.nspname, b.relname, a.attname)
   AND NOT s.inherited
-GROUP BY b.oid, b.nspname, b.relname, b.relpages, b.reltuples
+GROUP BY b.oid, b.nspname, b.relname, b.relpages, b.reltuples, b.reloptions
 """
 
 
@@ -61,7 +64,7 @@ def _decide(_facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
         order = now.best_order()
         best = _core.RowLayout([usual[place] for place in order])
         saved = now.page_bytes - best.page_bytes
-        total = saved * row["reltuples"]
+        total = (_pages(row, now) - _pages(row, best)) * PAGE_BYTES
         size = int(row["relpages"]) * PAGE_BYTES
         if saved <= 0 or total < _BYTES_MIN or saved < _SHARE_MIN * now.page_bytes:
             continue
@@ -85,7 +88,7 @@ def _decide(_facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
                 cost="a whole copy of the table and its indexes, and their WAL",
             ),
             price=bytes_held(
-                total, f"bytes saved of a row, times reltuples; {basis}", basis="estimated"
+                total, f"pages of so many rows in both orders; {basis}", basis="estimated"
             ),
             row_bytes=now.page_bytes,
             row_bytes_best=best.page_bytes,
@@ -93,6 +96,11 @@ def _decide(_facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
             size_bytes=size,
             best_order=", ".join(names),
         )
+
+
+def _pages(row: QueryRow, laid: _core.RowLayout) -> float:
+    """Pages of a copy: whole rows lie on a page, so the saving of a row is not that of a table."""
+    return heap_pages(float(row["reltuples"]), [laid.page_bytes], int(row["fillfactor"]))
 
 
 def _column(found: QueryRow) -> LiveColumn:
@@ -119,7 +127,7 @@ RULE = Rule(
     threshold="Tables of 1,000 pages (8 MiB) and more, whose usual row would be 10 % shorter, and "
     "1 MiB in all: less is not worth copying a table.",
     severity="info: it is no fault, and the remedy is a copy of the table.",
-    price="Bytes of a row by the layout of pages, times rows.",
+    price="Bytes of the pages that a copy in that order saves, by the layout of rows.",
     remedy="Another order of columns, when the table is made anew.",
     blind="A usual row stands for all: one whose strings have their mean width, and NULL where "
     "most are.",
