@@ -32,11 +32,13 @@ from doctor_sides import (
     unused_right,
     writes_right,
 )
+from doctor_yet_more import YET_MORE
 
 WIDE = "repeat('x', 100)"
 SCENARIOS = (
     *BLOAT,
     *MORE,
+    *YET_MORE,
     Scenario(
         rule="invalid-index",
         about="t_a",

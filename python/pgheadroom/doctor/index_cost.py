@@ -23,7 +23,7 @@ written, sent to each standby and archived. Arbitrary as every such line."""
 
 COLUMNS = """
        c.relpages, c.reltuples::float8 AS reltuples, am.amname AS method,
-       i.indpred IS NOT NULL AS is_partial,
+       i.indpred IS NOT NULL AS is_partial, c.relpersistence <> 'p' AS is_unlogged,
        (SELECT CASE WHEN bool_and(a.attlen > 0) THEN sum(a.attlen) END
         FROM pg_attribute a WHERE a.attrelid = i.indexrelid)::float8 AS key_bytes,
        pg_stat_get_tuples_inserted(i.indrelid) AS n_tup_ins,
@@ -32,7 +32,7 @@ COLUMNS = """
 """Of a query over pg_index i, its pg_class c and pg_am am."""
 LEAF_COLUMNS = """
        w.relpages, w.reltuples, w.idx_scan, am.amname AS method,
-       i.indpred IS NOT NULL AS is_partial,
+       i.indpred IS NOT NULL AS is_partial, w.is_unlogged,
        (SELECT CASE WHEN bool_and(a.attlen > 0) THEN sum(a.attlen) END
         FROM pg_attribute a WHERE a.attrelid = i.indexrelid)::float8 AS key_bytes,
        w.n_tup_ins, w.n_tup_upd, w.n_tup_hot_upd"""
@@ -46,14 +46,24 @@ CROSS JOIN LATERAL (
     SELECT coalesce(sum(lc.relpages), 0)::int8 AS relpages,
            coalesce(sum(greatest(lc.reltuples, 0)), 0)::float8 AS reltuples,
            coalesce(sum(pg_stat_get_numscans(li.indexrelid)), 0)::int8 AS idx_scan,
+           bool_or(lc.relpersistence <> 'p') AS is_unlogged,
            sum(pg_stat_get_tuples_inserted(li.indrelid))::int8 AS n_tup_ins,
            sum(pg_stat_get_tuples_updated(li.indrelid))::int8 AS n_tup_upd,
            sum(pg_stat_get_tuples_hot_updated(li.indrelid))::int8 AS n_tup_hot_upd
     FROM part
     JOIN pg_index li ON li.indexrelid = part.oid
     JOIN pg_class lc ON lc.oid = part.oid AND lc.relkind = 'i') w"""
+PAGES = """(
+    WITH RECURSIVE part AS (
+        SELECT {oid} AS oid
+        UNION ALL
+        SELECT h.inhrelid FROM part JOIN pg_inherits h ON h.inhparent = part.oid)
+    SELECT coalesce(sum(lc.relpages), 0)::int8
+    FROM part JOIN pg_class lc ON lc.oid = part.oid AND lc.relkind = 'i')"""
+"""Pages of an index, or of all partitions of it."""
 WHOLE = "coalesce(pg_partition_root({oid})::oid, {oid})"
 """The index of the partitioned table that an index is a part of, or itself."""
+UNLOGGED = "no price: the table is unlogged, and its index entries are not in the WAL"
 COUNTERS = ("n_tup_ins", "n_tup_upd", "n_tup_hot_upd")
 
 
@@ -65,7 +75,7 @@ class IndexCost:
     Attributes:
         size_bytes: Its pages, at the last VACUUM or ANALYZE.
         entries_a_day: Made in it; None where nothing tells it.
-        wal_bytes_a_day: Of these, without full-page images.
+        wal_bytes_a_day: Of these, without full-page images; None also where nothing is logged.
         judges_rates: A rate says how severe it is.
     """
 
@@ -109,7 +119,7 @@ def cost_of(facts: Facts, row: QueryRow) -> IndexCost:
     entries = row["n_tup_ins"] + row["n_tup_upd"] - row["n_tup_hot_upd"]
     entries_a_day = facts.a_day(row, float(entries))
     wal = None
-    if entries_a_day is not None and row["method"] == "btree":
+    if entries_a_day is not None and row["method"] == "btree" and not row["is_unlogged"]:
         wal = entries_a_day * (_INSERT_LEAF_BYTES + _entry_bytes(row))
     return IndexCost(
         size_bytes=size_bytes,

@@ -33,13 +33,13 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
             f"Autovacuum is off {where}, and {dead:,} of its {dead + row['n_live_tup']:,} rows are "
             f"dead ({show_bytes(size)}); it would have come at {trigger:,.0f}.",
             remedy=Remedy(
-                sql=(sql,)
+                sql=(sql,) if sql else (),
+                text="Switch it on; where a job vacuums at night, see whether it does."
                 if sql
-                else ("ALTER SYSTEM SET autovacuum = on", "SELECT pg_reload_conf()"),
-                text="Switch it on; where a job vacuums at night, see whether it does.",
+                else "Switch it on where it is set: `autovacuum-switched-off` says where that is.",
                 lock="SHARE UPDATE EXCLUSIVE, for a moment" if sql else None,
                 cost="autovacuum's reading and writing, bounded by its cost settings",
-                undo=undo or "ALTER SYSTEM SET autovacuum = off",
+                undo=undo,
             ),
             price=bytes_held(
                 size, "the dead rows' part of its pages (relpages)", basis="estimated"

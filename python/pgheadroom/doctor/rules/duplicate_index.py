@@ -17,6 +17,13 @@ WITH own AS MATERIALIZED (
            i.indoption::text AS options, i.indisunique, i.indnullsnotdistinct, i.indimmediate,
            regexp_replace(i.indexprs::text, ':location -?[0-9]+', '', 'g') AS exprs,
            regexp_replace(i.indpred::text, ':location -?[0-9]+', '', 'g') AS pred,
+           -- What changes which queries an index serves, and how well (BRIN, bloom, classes).
+           (SELECT jsonb_object_agg(p.option_name, p.option_value)
+            FROM pg_options_to_table(c.reloptions) p
+            WHERE p.option_name NOT IN ('fillfactor', 'deduplicate_items', 'buffering',
+                                        'fastupdate', 'gin_pending_list_limit')) AS parameters,
+           ARRAY(SELECT at.attoptions::text FROM pg_attribute at
+                 WHERE at.attrelid = i.indexrelid ORDER BY at.attnum) AS of_classes,
            pg_stat_get_numscans(i.indexrelid) AS scans,
            -- A partition's part of an index stays as long as the whole.
            c.relispartition OR i.indisreplident OR i.indisclustered OR i.indisprimary
@@ -40,6 +47,8 @@ JOIN own b ON b.indrelid = a.indrelid AND b.indexrelid <> a.indexrelid
   AND (b.relam, b.indnatts, b.indnkeyatts, b.keys, b.classes, b.collations, b.options)
     = (a.relam, a.indnatts, a.indnkeyatts, a.keys, a.classes, a.collations, a.options)
   AND b.exprs IS NOT DISTINCT FROM a.exprs AND b.pred IS NOT DISTINCT FROM a.pred
+  AND b.parameters IS NOT DISTINCT FROM a.parameters
+  AND b.of_classes IS NOT DISTINCT FROM a.of_classes
   AND (NOT a.indisunique
        OR (b.indisunique AND b.indnullsnotdistinct = a.indnullsnotdistinct
            AND (b.indimmediate OR NOT a.indimmediate)))
@@ -101,13 +110,14 @@ RULE = Rule(
     counters=index_cost.COUNTERS,
     key=("oid",),
     threshold="Any two valid indexes of the same method, columns, operator classes, collations, "
-    "orders, expressions and predicate. Never one that enforces a constraint or is a replica "
-    "identity; a unique one only beside another unique one that is checked as early. Which one "
-    "goes: what nothing needs, is not unique, was read less, is younger, in this order.",
+    "orders, expressions, predicate and storage parameters. Never one that enforces a constraint "
+    "or is a replica identity; a unique one only beside another unique one that is checked as "
+    "early. Which one goes: what nothing needs, is not unique, was read less, is younger, in this "
+    "order.",
     severity="warning from 1 GiB of pages or of WAL a day on, else info.",
     price="WAL a day of its entries where counters tell it, else its pages.",
     remedy="DROP INDEX CONCURRENTLY of the one that nothing needs.",
-    blind="Two constraints on the same columns are both kept. Two that differ in a storage "
-    "parameter (fillfactor) or an operator class's option count as the same.",
+    blind="Two constraints on the same columns are both kept. Two that differ in "
+    "fillfactor, deduplicate_items, buffering or GIN's pending list count as the same.",
     link="https://www.postgresql.org/docs/current/indexes-multicolumn.html",
 )

@@ -57,7 +57,7 @@ WHERE k.contype = 'f' AND k.conparentid = 0{enforced}
     JOIN pg_class ic ON ic.oid = i.indexrelid
     JOIN pg_am am ON am.oid = ic.relam
     WHERE i.indrelid = k.conrelid AND i.indisvalid
-      AND (am.amname = 'btree' OR am.amname = 'hash' AND cardinality(k.conkey) = 1)
+      AND (am.amname = 'btree' OR am.amname = 'hash' AND cardinality(k.conkey) = 1{period})
       AND (i.indpred IS NULL
            OR i.indpred::text ~ ':nulltesttype 1 '
               AND substring(i.indpred::text
@@ -69,6 +69,7 @@ WHERE k.contype = 'f' AND k.conparentid = 0{enforced}
 
 
 def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
+    named: set[tuple[str, str]] = set()  # of two keys with one name only one index can have it
     for row in rows:
         pages = int(row["relpages"] or 0)
         if pages < _PAGES_MIN:
@@ -87,26 +88,28 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
                 "the child's pages (relpages) for each row deleted from the parent (n_tup_del)",
             )
         is_costly = facts.judges_rates and (read_a_day or 0.0) >= _WARN_BYTES_A_DAY
+        name = (str(row["schema"]), str(row["index_name"]))
         yield RULE.finding(
             "warning" if is_costly else "info",
             f"{child}.{row['name']}",
             f"Nothing indexes ({row['columns']}) of {child}: each row that is deleted from "
             f"{parent}, or whose key changes, reads up to {pages:,} pages "
             f"({show_bytes(size_bytes)}); {deletes:,} were deleted {facts.over(row)}.",
-            remedy=_remedy(row),
+            remedy=_remedy(row, is_taken=row["is_taken"] or name in named),
             price=price,
             relpages=pages,
             deletes=deletes,
             read_bytes_per_delete=size_bytes,
             read_bytes_a_day=read_a_day,
         )
+        named.add(name)
 
 
-def _remedy(row: QueryRow) -> Remedy:
+def _remedy(row: QueryRow, *, is_taken: bool) -> Remedy:
     table = shown_relation(row["schema"], row["child"])
     # A name of its own, so that the undo can say it.
     name, undo = "", None
-    if not row["is_taken"]:
+    if not is_taken:
         name = f" {shown_identifier(row['index_name'])}"
         undo = shown_relation(row["schema"], row["index_name"])
     if row["is_partitioned"]:
@@ -133,9 +136,11 @@ RULE = Rule(
     question="Which foreign keys make a delete of the parent read the whole child?",
     book=("B10.39",),
     sql={
-        15: _SQL.format(enforced=""),
-        # One that is not enforced looks for nothing.
-        18: _SQL.format(enforced=" AND k.conenforced"),
+        15: _SQL.format(enforced="", period=""),
+        # One that is not enforced looks for nothing; periods are looked for by overlaps.
+        18: _SQL.format(
+            enforced=" AND k.conenforced", period=" OR am.amname = 'gist' AND k.conperiod"
+        ),
     },
     decide=_decide,
     counters=("n_tup_del",),

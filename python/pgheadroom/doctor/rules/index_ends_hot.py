@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pgheadroom.doctor import index_cost
 from pgheadroom.doctor.rule import Facts, QueryRow, Rule, bytes_a_day
-from pgheadroom.doctor.values import Finding, Remedy
+from pgheadroom.doctor.values import Finding, Remedy, no_price
 from pgheadroom.quoting import called
 from pgheadroom.units import percent, show_bytes, show_count
 
@@ -17,6 +18,7 @@ _ENTRY_WAL_BYTES = 64
 
 _SQL = """
 SELECT c.oid::int8 AS oid, n.nspname AS schema, c.relname AS name,
+       c.relpersistence = 'u' AS is_unlogged,
        pg_stat_get_tuples_updated(c.oid) AS n_tup_upd,
        pg_stat_get_tuples_hot_updated(c.oid) AS n_tup_hot_upd,
        pg_stat_get_tuples_newpage_updated(c.oid) AS n_tup_newpage_upd,
@@ -39,21 +41,22 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
         if ended < _SHARE_MIN * updates:
             continue
         wal = (facts.a_day(row, float(ended)) or 0.0) * row["indexes"] * _ENTRY_WAL_BYTES
+        wal = 0.0 if row["is_unlogged"] else wal
+        shown = "unlogged" if row["is_unlogged"] else f"at least {show_bytes(wal)} of WAL a day"
         yield RULE.finding(
             "warning" if wal >= _WARN_BYTES_A_DAY else "info",
             called(row["schema"], row["name"]),
             f"{percent(ended / updates)} of {updates:,} updates {facts.over(row)} found room on "
             "their page and were not HOT all the same: they changed a column that an index reads, "
-            f"and made an entry in each of {show_count(row['indexes'], 'B-tree')}, at least "
-            f"{show_bytes(wal)} of WAL a day.",
+            f"and made an entry in each of {show_count(row['indexes'], 'B-tree')}, {shown}.",
             remedy=Remedy(
                 text="`pgheadroom advise` says which index it is, which columns statements "
                 "assign, and what the table would be without it. Since 16 an index by BRIN does "
                 "not end HOT.",
             ),
-            price=bytes_a_day(
-                wal, "the least WAL of their index entries, without full-page images"
-            ),
+            price=no_price(index_cost.UNLOGGED)
+            if row["is_unlogged"]
+            else bytes_a_day(wal, "the least WAL of their index entries, without full-page images"),
             n_tup_upd=updates,
             ended_by_index=ended,
             ended_frac=round(ended / updates, 4),

@@ -76,6 +76,7 @@ RULE = Rule(
     decide=_decide,
     counters=index_cost.COUNTERS,
     key=("oid",),
+    on_standby=False,  # nothing there says that one is being built
     threshold="Any: it is waste from the first write on. One that is being built is none.",
     severity="warning where it is written (indisready), info where it only takes pages.",
     price="WAL a day of its entries where counters tell it, else its pages.",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pgheadroom.doctor import dead_rows
 from pgheadroom.doctor.rule import Facts, QueryRow, Rule, bytes_held
 from pgheadroom.doctor.values import Finding, Remedy
-from pgheadroom.quoting import called, shown_relation
+from pgheadroom.quoting import called, shown_literal, shown_relation
 from pgheadroom.units import PAGE_BYTES, show_bytes
 
 _BYTES_MIN = 10 * 1024**3
@@ -35,6 +35,9 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
         if dead < _BYTES_MIN:
             continue
         scale = max(_WANTED_BYTES / size, 0.001)
+        wanted = {"autovacuum_vacuum_scale_factor": f"{scale:.2g}"}
+        if dead_rows.trigger_rows(facts, _with(row, wanted)) > 2 * scale * rows_of:
+            wanted["autovacuum_vacuum_threshold"] = "50"  # what is set is most of it
         name = shown_relation(row["schema"], row["name"])
         yield RULE.finding(
             "info",
@@ -42,12 +45,12 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
             f"Autovacuum comes to this table of {show_bytes(size)} when {trigger:,.0f} rows are "
             f"dead, about {show_bytes(dead)}: scans read them, and one run has all of them to do.",
             remedy=Remedy(
-                sql=(f"ALTER TABLE {name} SET (autovacuum_vacuum_scale_factor = {scale:.2g})",),
+                sql=(f"ALTER TABLE {name} SET ({_listed(wanted)})",),
                 text=f"Let it come when about {show_bytes(max(_WANTED_BYTES, size / 1000))} are "
                 "dead. The work is the same in all but for indexes, which each run reads.",
                 lock="SHARE UPDATE EXCLUSIVE, for a moment",
                 cost="each run reads the indexes: where they are large, a larger part of the table",
-                undo=f"ALTER TABLE {name} RESET (autovacuum_vacuum_scale_factor)",
+                undo=_undo(name, wanted, row["reloptions"] or {}),
             ),
             price=bytes_held(
                 dead,
@@ -58,6 +61,23 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
             trigger_rows=round(trigger),
             dead_bytes=round(dead),
         )
+
+
+def _with(row: QueryRow, options: Mapping[str, str]) -> QueryRow:
+    return {**row, "reloptions": {**(row["reloptions"] or {}), **options}}
+
+
+def _listed(options: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in options.items())
+
+
+def _undo(table: str, changed: Iterable[str], own: Mapping[str, str]) -> str:
+    """What the table had of its own, it has again."""
+    before = {name: shown_literal(own[name]) for name in changed if name in own}
+    added = [name for name in changed if name not in own]
+    said = [f"ALTER TABLE {table} SET ({_listed(before)})"] if before else []
+    said += [f"ALTER TABLE {table} RESET ({', '.join(added)})"] if added else []
+    return "; ".join(said)
 
 
 RULE = Rule(

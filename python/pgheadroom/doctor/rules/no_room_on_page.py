@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pgheadroom.doctor import index_cost
 from pgheadroom.doctor.rule import DAY_S, Facts, QueryRow, Rule, bytes_a_day
-from pgheadroom.doctor.values import Finding, Remedy
+from pgheadroom.doctor.values import Finding, Remedy, no_price
 from pgheadroom.quoting import called
 from pgheadroom.units import percent, show_bytes, show_count
 
@@ -16,6 +17,7 @@ _ENTRY_WAL_BYTES = 64  # as for index-ends-hot
 
 _SQL = """
 SELECT c.oid::int8 AS oid, n.nspname AS schema, c.relname AS name,
+       c.relpersistence = 'u' AS is_unlogged,
        pg_stat_get_tuples_updated(c.oid) AS n_tup_upd,
        pg_stat_get_tuples_newpage_updated(c.oid) AS n_tup_newpage_upd,
        (SELECT count(*) FROM pg_index i JOIN pg_class ic ON ic.oid = i.indexrelid
@@ -38,6 +40,8 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
         if left < _SHARE_MIN * updates:
             continue
         wal = (facts.a_day(row, float(left)) or 0.0) * row["indexes"] * _ENTRY_WAL_BYTES
+        wal = 0.0 if row["is_unlogged"] else wal
+        shown = "unlogged" if row["is_unlogged"] else f"at least {show_bytes(wal)} of WAL a day"
         length_s = facts.length_s(row) or 0.0
         is_lasting = facts.interval_s is None and length_s >= DAY_S
         yield RULE.finding(
@@ -45,14 +49,14 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
             called(row["schema"], row["name"]),
             f"{percent(left / updates)} of {updates:,} updates {facts.over(row)} found no room on "
             f"their page (fillfactor {row['fillfactor']}) and could not be HOT: an entry in each "
-            f"of {show_count(row['indexes'], 'B-tree')}, at least {show_bytes(wal)} of WAL a day.",
+            f"of {show_count(row['indexes'], 'B-tree')}, {shown}.",
             remedy=Remedy(
                 text="`pgheadroom advise` says which fillfactor would be enough, what it costs in "
                 "pages, and whether they could be HOT at all.",
             ),
-            price=bytes_a_day(
-                wal, "the least WAL of their index entries, without full-page images"
-            ),
+            price=no_price(index_cost.UNLOGGED)
+            if row["is_unlogged"]
+            else bytes_a_day(wal, "the least WAL of their index entries, without full-page images"),
             n_tup_upd=updates,
             n_tup_newpage_upd=left,
             newpage_frac=round(left / updates, 4),

@@ -14,7 +14,7 @@ _SQL = f"""
 WITH own AS MATERIALIZED (
     SELECT i.indexrelid, i.indrelid, i.indnatts, i.indnkeyatts, i.indkey::text AS keys,
            i.indclass::text AS classes, i.indcollation::text AS collations,
-           i.indoption::text AS options, i.indisunique, c.relpages,
+           i.indoption::text AS options, i.indisunique,
            regexp_replace(i.indpred::text, ':location -?[0-9]+', '', 'g') AS pred,
            c.relispartition OR i.indisreplident OR i.indisclustered OR i.indisprimary
              OR i.indisexclusion
@@ -29,7 +29,8 @@ WITH own AS MATERIALIZED (
 SELECT DISTINCT ON (a.indexrelid)
        a.indexrelid::int8 AS oid, n.nspname AS schema, c.relname AS name,
        tn.nspname AS table_schema, t.relname AS table_name, c.relkind = 'I' AS is_partitioned,
-       kc.relname AS kept_name, kc.relpages AS kept_relpages,
+       kc.relname AS kept_name,
+       {index_cost.PAGES.format(oid="b.indexrelid")} AS kept_relpages,
        b.indexrelid::int8 AS kept_oid,
        {index_cost.WHOLE.format(oid="b.indexrelid")}::int8 AS kept_whole_oid,
 {index_cost.LEAF_COLUMNS}
@@ -48,7 +49,7 @@ JOIN pg_class kc ON kc.oid = b.indexrelid
 JOIN pg_am am ON am.oid = c.relam
 {index_cost.LEAVES}
 WHERE NOT a.is_needed AND NOT a.indisunique AND a.indnatts = a.indnkeyatts
-ORDER BY a.indexrelid, b.relpages, b.indexrelid
+ORDER BY a.indexrelid, kept_relpages, b.indexrelid
 """
 
 

@@ -17,6 +17,7 @@ _SQL = """
 WITH every AS (
     SELECT coalesce(pg_partition_root(i.indexrelid)::oid, i.indexrelid) AS root, i.indrelid,
            pg_stat_get_numscans(i.indexrelid) AS scans, c.relpages, c.reltuples,
+           c.relpersistence <> 'p' AS is_unlogged,
            pg_stat_get_tuples_inserted(i.indrelid) AS n_tup_ins,
            pg_stat_get_tuples_updated(i.indrelid) AS n_tup_upd,
            pg_stat_get_tuples_hot_updated(i.indrelid) AS n_tup_hot_upd,
@@ -36,7 +37,8 @@ WITH every AS (
 ), whole AS (
     SELECT root, sum(scans)::int8 AS idx_scan, sum(relpages)::int8 AS relpages,
            sum(greatest(reltuples, 0))::float8 AS reltuples, sum(n_tup_ins)::int8 AS n_tup_ins,
-           sum(n_tup_upd)::int8 AS n_tup_upd, sum(n_tup_hot_upd)::int8 AS n_tup_hot_upd
+           sum(n_tup_upd)::int8 AS n_tup_upd, sum(n_tup_hot_upd)::int8 AS n_tup_hot_upd,
+           bool_or(is_unlogged) AS is_unlogged
     FROM every GROUP BY root HAVING NOT bool_or(is_needed) AND sum(scans) = 0
 )
 SELECT i.indexrelid::int8 AS oid, n.nspname AS schema, c.relname AS name,
@@ -45,7 +47,7 @@ SELECT i.indexrelid::int8 AS oid, n.nspname AS schema, c.relname AS name,
        i.indexprs IS NOT NULL AS has_expressions, c.relkind = 'I' AS is_partitioned,
        (SELECT CASE WHEN bool_and(a.attlen > 0) THEN sum(a.attlen) END
         FROM pg_attribute a WHERE a.attrelid = i.indexrelid)::float8 AS key_bytes,
-       w.n_tup_ins, w.n_tup_upd, w.n_tup_hot_upd
+       w.n_tup_ins, w.n_tup_upd, w.n_tup_hot_upd, w.is_unlogged
 FROM whole w
 JOIN pg_index i ON i.indexrelid = w.root
 JOIN pg_class c ON c.oid = i.indexrelid

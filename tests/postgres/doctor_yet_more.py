@@ -1,0 +1,171 @@
+"""
+More of the doctor's two sides: what is not logged, remedies that reach what they are for.
+"""
+
+from __future__ import annotations
+
+from doctor_sides import Scenario, equal
+
+from pgheadroom.doctor.values import Diagnosis, Finding
+
+_WIDE = "repeat('x', 100)"
+_LARGE = (
+    "INSERT INTO t VALUES (1), (2);\n"
+    "UPDATE pg_class SET relpages = 13107200, reltuples = 400000000 WHERE relname = 't';\n"
+    "DELETE FROM t WHERE v = 1;\n"
+)
+
+
+def _unlogged(finding: Finding, _diagnosis: Diagnosis) -> None:
+    assert finding.price.amount is None
+    assert "unlogged" in finding.price.text
+    assert "of WAL" not in finding.text
+
+
+def _only_pages(finding: Finding, _diagnosis: Diagnosis) -> None:
+    equal((finding.numbers["wal_bytes_a_day"], finding.price.unit), (None, "bytes"))
+    assert finding.numbers["entries_a_day"] is not None
+
+
+def _of_partitions(finding: Finding, _diagnosis: Diagnosis) -> None:
+    # 50,000 rows of 16 bytes and more; the index of the whole has no pages of its own.
+    size = finding.numbers["kept_size_bytes"]
+    assert isinstance(size, int)
+    assert size > 50_000 * 16
+
+
+YET_MORE = (
+    Scenario(
+        rule="duplicate-index",
+        name="unlogged",
+        about="t_again",
+        severity="info",
+        common="CREATE UNLOGGED TABLE t (v int);\nCREATE INDEX t_v ON t (v);\n"
+        "INSERT INTO t SELECT i FROM generate_series(1, 1000) i;\n",
+        fires="CREATE INDEX t_again ON t (v);\n",
+        silent="CREATE INDEX t_again ON t (v DESC);\n",
+        ahead_s=(7200, 7200),
+        check=_only_pages,
+    ),
+    Scenario(
+        rule="duplicate-index",
+        name="of-other-parameters",
+        about="t_again",
+        severity="info",
+        common="CREATE TABLE t (v int);\n"
+        "CREATE INDEX t_v ON t USING brin (v) WITH (pages_per_range = 4);\n",
+        fires="CREATE INDEX t_again ON t USING brin (v) WITH (pages_per_range = 4);\n",
+        silent="CREATE INDEX t_again ON t USING brin (v) WITH (pages_per_range = 8);\n",
+    ),
+    Scenario(
+        rule="duplicate-index",
+        name="of-classes-options",
+        about="t_again",
+        severity="info",
+        common="CREATE TABLE t (v tsvector);\n"
+        "CREATE INDEX t_v ON t USING gist (v tsvector_ops (siglen = 100));\n",
+        fires="CREATE INDEX t_again ON t USING gist (v tsvector_ops (siglen = 100));\n",
+        silent="CREATE INDEX t_again ON t USING gist (v tsvector_ops (siglen = 200));\n",
+    ),
+    Scenario(
+        rule="overlapping-index",
+        name="of-a-partitioned-table",
+        about="p_v",
+        severity="info",
+        common="CREATE TABLE p (v int8, w int8) PARTITION BY LIST (v);\n"
+        "CREATE TABLE p_one PARTITION OF p FOR VALUES IN (1);\nCREATE INDEX p_v ON p (v);\n"
+        "INSERT INTO p SELECT 1, i FROM generate_series(1, 50000) i;\n",
+        fires="CREATE INDEX p_vw ON p (v, w);\nVACUUM ANALYZE p;\n",
+        silent="CREATE INDEX p_wv ON p (w, v);\nVACUUM ANALYZE p;\n",
+        check=_of_partitions,
+    ),
+    Scenario(
+        rule="foreign-key-without-index",
+        name="of-periods",
+        about="child.child_id_valid_fkey",
+        severity="info",
+        common="CREATE TABLE parent (id int4range, valid daterange,"
+        " PRIMARY KEY (id, valid WITHOUT OVERLAPS));\n"
+        "CREATE TABLE child (id int4range, valid daterange,"
+        " FOREIGN KEY (id, PERIOD valid) REFERENCES parent (id, PERIOD valid));\n"
+        "INSERT INTO child SELECT NULL, daterange('2001-01-01', '2002-01-01')"
+        " FROM generate_series(1, 40000);\nANALYZE child;\n",
+        fires="CREATE INDEX ON child USING gist (valid);\n",
+        silent="CREATE INDEX ON child USING gist (id, valid);\n",
+        since=18,
+    ),
+    Scenario(
+        rule="large-table-trigger",
+        name="with-its-own-factor",
+        about="t",
+        severity="info",
+        fires="CREATE TABLE t (v int) WITH (autovacuum_vacuum_scale_factor = 0.2);\n" + _LARGE,
+        silent="CREATE TABLE t (v int) WITH (autovacuum_vacuum_scale_factor = 0.02);\n" + _LARGE,
+        check=lambda finding, _: equal(
+            (finding.remedy.sql, finding.remedy.undo),
+            (
+                ('ALTER TABLE "public"."t" SET (autovacuum_vacuum_scale_factor = 0.01)',),
+                'ALTER TABLE "public"."t" SET (autovacuum_vacuum_scale_factor = \'0.2\')',
+            ),
+        ),
+    ),
+    Scenario(
+        rule="large-table-trigger",
+        name="with-its-own-threshold",
+        about="t",
+        severity="info",
+        common="CREATE TABLE t (v int) WITH (autovacuum_vacuum_scale_factor = 0);\n" + _LARGE,
+        fires="ALTER TABLE t SET (autovacuum_vacuum_threshold = 90000000);\n",
+        silent="ALTER TABLE t SET (autovacuum_vacuum_threshold = 9000000);\n",
+        # The factor alone would leave the threshold, which is most of it.
+        check=lambda finding, _: equal(
+            (finding.remedy.sql, finding.remedy.undo),
+            (
+                (
+                    'ALTER TABLE "public"."t" SET (autovacuum_vacuum_scale_factor = 0.01, '
+                    "autovacuum_vacuum_threshold = 50)",
+                ),
+                'ALTER TABLE "public"."t" SET (autovacuum_vacuum_scale_factor = \'0\', '
+                "autovacuum_vacuum_threshold = '90000000')",
+            ),
+        ),
+    ),
+    Scenario(
+        rule="index-ends-hot",
+        name="unlogged",
+        about="t",
+        severity="info",
+        common="CREATE UNLOGGED TABLE t (id int PRIMARY KEY, v int) WITH (fillfactor = 40);\n"
+        "INSERT INTO t SELECT i, i FROM generate_series(1, 1000) i;\n",
+        fires="CREATE INDEX t_v ON t (v);\n",
+        work="UPDATE t SET v = v + 1;\n",
+        check=_unlogged,
+        since=16,
+    ),
+    Scenario(
+        rule="no-room-on-page",
+        name="unlogged",
+        about="t",
+        severity="info",
+        fires="CREATE UNLOGGED TABLE t (id int PRIMARY KEY, v text);\n"
+        f"INSERT INTO t SELECT i, {_WIDE} FROM generate_series(1, 1000) i;\n",
+        silent="CREATE UNLOGGED TABLE t (id int PRIMARY KEY, v text) WITH (fillfactor = 40);\n"
+        f"INSERT INTO t SELECT i, {_WIDE} FROM generate_series(1, 1000) i;\n",
+        work="UPDATE t SET v = v || '!';\n",
+        check=_unlogged,
+        since=16,
+    ),
+    Scenario(
+        rule="autovacuum-off",
+        name="for-all",
+        about="t",
+        severity="warning",
+        common="CREATE TABLE t (id int, v text);\nINSERT INTO t SELECT i, repeat('x', 400)"
+        " FROM generate_series(1, 40000) i;\nVACUUM ANALYZE t;\n"
+        "DELETE FROM t WHERE id % 10 > 0;\n",
+        fires="ALTER SYSTEM SET autovacuum = off;\nSELECT pg_reload_conf();\n",
+        # Where it is set is the other rule's to say: ALTER SYSTEM may not reach it.
+        check=lambda finding, _: equal((finding.remedy.sql, finding.remedy.undo), ((), None)),
+        undo="ALTER SYSTEM RESET autovacuum;\nSELECT pg_reload_conf();\n",
+    ),
+)
