@@ -114,7 +114,7 @@ def advise(
         goal: What to save: `balanced`, `wal`, `size` or `latency`.
         prices: Instead of the goal's: `kept_gb`, `wal_gb`, `written_mpages`, `read_mpages`.
         max_growth: The heap may grow by this share.
-        budget_s: Seconds of processor time for simulations.
+        budget_s: Seconds of processor time for simulations; what has not ended then is cut off.
         progress: Called with tables that were played, and those worth it.
 
     Raises:

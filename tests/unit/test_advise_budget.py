@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,8 @@ from hypothesis import strategies as st
 from test_advise_parts import SERVER, observed
 
 from curve_points import point_of
-from pgheadroom.advise import Options, advise
+from pgheadroom import _core
+from pgheadroom.advise import Options, advise, runs
 from pgheadroom.advise.advice import Advice
 from pgheadroom.advise.build import in_order
 from pgheadroom.advise.by_rule import beside_index, missed_of
@@ -25,11 +28,12 @@ from pgheadroom.advise.curve import Costed
 from pgheadroom.advise.decide import Decision
 from pgheadroom.advise.knobs import Knobs
 from pgheadroom.advise.policy import DEFAULT_POLICY
-from pgheadroom.advise.runs import Runner, ScenarioPiece
+from pgheadroom.advise.runs import BudgetSpent, Runner, ScenarioPiece
 from pgheadroom.advise.scenario import SAMPLE_PAGES, make_scenario
 from pgheadroom.advise.table import TableCase
 from pgheadroom.cli.app import run
 from pgheadroom.profile import Profile
+from pgheadroom.report.advice.head import budget as budget_lines
 from pgheadroom.types import Interval, PgVersion
 from pgheadroom.units import percent
 
@@ -109,8 +113,8 @@ def _without_run(fn: Any, *args: Any) -> Any:
 
 
 @pytest.mark.parametrize("begun", [0, 1, 2, 3])
-def test_nothing_is_begun_after_the_budget_and_what_is_begun_ends(begun: int) -> None:
-    """Each item takes a second: as many as fit are begun, in order, and none is cut off."""
+def test_nothing_is_begun_after_the_budget(begun: int) -> None:
+    """Each item takes a second and asks for no run: as many as fit are begun, in order."""
     spent = [0.0]
 
     def work(item: int) -> int:
@@ -120,6 +124,121 @@ def test_nothing_is_begun_after_the_budget_and_what_is_begun_ends(begun: int) ->
     with Runner(_inline(), budget_s=begun - 0.5, clock=lambda: spent[0]) as runner:
         done = [item for item, _ in runner.side_by_side(work, range(5))]
     assert done == list(range(begun))
+
+
+def test_a_run_that_is_under_way_is_cut_off_with_the_budget(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """
+    A run that would take a minute begins in time; the budget is spent while the twin plays it.
+
+    It has no figures then, and neither is another one begun.
+    """
+    spent = [0.0]
+    begun = _simulating(monkeypatch, spent, seconds=10.0)
+    profile = observed(rows=2000, updates=2000, hot=1000, newpage=1000)
+    scenario = make_scenario(profile, profile.tables[0], Knobs(), sample_pages=50)
+    assert scenario is not None
+    run = replace(scenario.profile.workload.run, operations=30_000_000)
+    workload = replace(scenario.profile.workload, run=run)
+    endless = replace(scenario, profile=replace(scenario.profile, workload=workload))
+    pieces = [
+        ScenarioPiece(scenario=endless, version="18.4", fillfactor=100, seed=seed)
+        for seed in range(50)
+    ]
+
+    def work(piece: ScenarioPiece) -> str:
+        with pytest.raises(BudgetSpent):
+            runner.play([piece, *pieces])
+        return "cut off"
+
+    with Runner(budget_s=5.0, clock=lambda: spent[0]) as runner:
+        done = [found for _, found in runner.side_by_side(work, pieces[:1])]
+        with pytest.raises(BudgetSpent):
+            runner.play(pieces[-1:])
+    assert done == ["cut off"]
+    assert 1 <= len(begun) < len(pieces)
+
+
+def test_one_of_several_has_a_part_of_the_budget_while_others_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A table of slow runs leaves something to the others; the last one may have all the rest."""
+    play = runs._play_elsewhere
+    monkeypatch.setattr(runs, "_play_elsewhere", lambda piece: (*play(piece)[:2], 1.0))
+    profile = observed(rows=2000, updates=2000, hot=1000, newpage=1000)
+    scenario = make_scenario(profile, profile.tables[0], Knobs(), sample_pages=50)
+    assert scenario is not None
+    seeds = iter(range(100))
+
+    def work(count: int) -> str:
+        for n in range(count):
+            piece = ScenarioPiece(
+                scenario=scenario, version="18.4", fillfactor=100, seed=next(seeds)
+            )
+            try:
+                runner.play([piece])
+            except BudgetSpent as spent:
+                return f"{n} runs, {spent.part:.0%}"
+        return "ended"
+
+    with Runner(_inline(), budget_s=12.0, clock=lambda: 0.0) as runner:
+        done = [found for _, found in runner.side_by_side(work, [10, 4, 10])]
+    assert done == ["5 runs, 33%", "ended", "ended"]
+
+
+def _simulating(monkeypatch: pytest.MonkeyPatch, spent: list[float], *, seconds: float) -> list[int]:
+    """The twin as it is, with a clock beside it that goes on so much when a run has begun."""
+    begun: list[int] = []
+    simulate = _core.simulate
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        begun.append(1)
+        spent[0] += seconds
+        return simulate(*args, **kwargs)
+
+    monkeypatch.setattr(_core, "simulate", counted)
+    return begun
+
+
+def test_the_budget_holds_and_what_it_was_not_enough_for_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of three tables one is played, one cut off in the middle, one not begun; a run is a second."""
+    profile = several(
+        observed(rows=600, updates=200, hot=188, newpage=12),
+        observed(rows=500, updates=120, hot=112, newpage=8),
+        observed(rows=400, updates=100, hot=95, newpage=5),
+    )
+    spent = [0.0]
+    begun = _simulating(monkeypatch, spent, seconds=1.0)
+    clocked = partial(Runner, clock=lambda: spent[0])
+    monkeypatch.setattr(sys.modules[advise.__module__], "Runner", clocked)
+    counts = []
+    for name in ("t1", "t2"):
+        before = len(begun)
+        advise(profile, Options(budget_s=1e6, tables=(name,)), executor=_inline())
+        counts.append(len(begun) - before)
+    assert min(counts) > 10, "a table takes many runs"
+    whole = {t.table: t for t in advise(profile, Options(budget_s=1e6), executor=_inline()).tables}
+    begun.clear()
+    budget_s = counts[0] + counts[1] // 2
+    found = advise(profile, Options(budget_s=budget_s), executor=_inline())
+    assert len(begun) == budget_s, "seconds, and none beyond"
+    tables = {table.table: table for table in found.tables}
+    assert tables["t1"] == whole["t1"]
+    assert found.budget.played == 1
+    assert found.budget.cut_off == ("t2",)
+    assert found.budget.not_weighed == ("t2", "t3")
+    for name in ("t2", "t3"):
+        table = tables[name]
+        assert (table.verdict, table.curve, table.calibration) == ("ABSTAIN", (), None)
+        assert "a larger budget" in table.reason
+    assert "were cut off after" in tables["t2"].reason
+    assert "1 of 3 tables were played" in tables["t3"].reason
+    assert Advice.from_json(json.loads(json.dumps(found.to_json()))) == found
+    said = " ".join(budget_lines(found))
+    assert "2 are not weighed (t2, t3; t2 was begun and cut off)" in said
 
 
 def _inline() -> Any:

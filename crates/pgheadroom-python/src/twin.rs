@@ -138,15 +138,20 @@ pub fn timed<T, E>(work: impl FnOnce() -> Result<T, E>) -> Result<(T, f64), E> {
     let (began, before) = (Instant::now(), thread_s());
     let done = work()?;
     let passed_s = began.elapsed().as_secs_f64();
-    let taken_s = thread_s().zip(before).map(|(now, then)| now - then);
+    let taken_s = thread_s()
+        .filter(|&now| now > 0.0)
+        .zip(before)
+        .map(|(now, then)| now - then);
     Ok((done, taken_s.unwrap_or(passed_s)))
 }
 
 /// Seconds for which this thread was on a processor (Linux, `proc_pid_schedstat(5)`).
+///
+/// A thread that has just begun has none yet, and neither has any where the kernel does not count.
 fn thread_s() -> Option<f64> {
     let counts = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     let nanoseconds: f64 = counts.split_whitespace().next()?.parse().ok()?;
-    (nanoseconds > 0.0).then_some(nanoseconds / 1e9)
+    Some(nanoseconds / 1e9)
 }
 
 #[pymethods]

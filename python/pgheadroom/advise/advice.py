@@ -52,8 +52,9 @@ class Budget:
     Attributes:
         cpu_s: Processor time that was allowed.
         worth: Tables that were worth playing.
-        played: Of them those that were.
-        not_weighed: Names of those for which nothing was left.
+        played: Of them those that were, to their end.
+        not_weighed: Names of those for which not enough was left, and no rule decided.
+        cut_off: Names of those that were begun when it was spent; None where there are none.
 
     A file of an earlier version may say none of it.
     """
@@ -62,6 +63,7 @@ class Budget:
     worth: int | None = field(default=None, metadata=in_file(unless_none=True))
     played: int | None = field(default=None, metadata=in_file(unless_none=True))
     not_weighed: tuple[str, ...] | None = field(default=None, metadata=in_file(unless_none=True))
+    cut_off: tuple[str, ...] | None = field(default=None, metadata=in_file(unless_none=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

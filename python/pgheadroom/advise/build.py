@@ -3,8 +3,8 @@ The whole: an observed profile becomes an advice.
 
 Every table first gets what counters, layout and rules say of it (`table.py`). Those for which that
 is not the last word are played, by the WAL at stake, side by side, until the budget of processor
-time is spent; a table that is begun comes to its end, so that what is said of it does not depend on
-the pace of the machine. Those that were not reached say so.
+time is spent. What is then under way is cut off, and nothing of it is used, so that what is said of
+a table does not depend on the pace of the machine. Those that were cut off or not reached say so.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Options:
 
     Attributes:
         policy: What things cost.
-        budget_s: Seconds of processor time for simulations, all threads together; no table is
-            begun after them.
+        budget_s: Seconds of processor time for simulations, all threads together; what is not at
+            its end then is cut off.
         tables: Only these, by their names in the profile; empty: all.
         sample_pages: Heap pages that are simulated of each table.
     """
@@ -97,7 +97,8 @@ def advise(
     ]
     worth = in_order([case for case in cases if case.is_worth_playing])
     with Runner(executor, options.budget_s) as runner:
-        played = _play(worth, runner, say)
+        _play(worth, runner, say)
+    played = sum(case.is_played for case in worth)
     for case in worth:
         if not case.is_played:
             case.leave(budget_s=options.budget_s, played=played, worth=len(worth))
@@ -116,6 +117,7 @@ def advise(
             worth=len(worth),
             played=played,
             not_weighed=tuple(case.name for case in worth if case.is_not_weighed),
+            cut_off=tuple(case.name for case in worth if case.is_cut_off) or None,
         ),
     )
 
@@ -132,8 +134,8 @@ def in_order(cases: Sequence[TableCase]) -> list[TableCase]:
     )
 
 
-def _play(worth: Sequence[TableCase], runner: Runner, say: Progress | None) -> int:
-    """Play them while there is budget; how many were."""
+def _play(worth: Sequence[TableCase], runner: Runner, say: Progress | None) -> None:
+    """Play them while there is budget."""
     done = 0
     if say is not None:
         say(0, len(worth), worth[0].name if worth else "")
@@ -143,7 +145,6 @@ def _play(worth: Sequence[TableCase], runner: Runner, say: Progress | None) -> i
             say(done, len(worth), case.name)
     if say is not None:
         say(len(worth), len(worth), "")
-    return done
 
 
 def _observation(observed: ObservedServer) -> Observation:

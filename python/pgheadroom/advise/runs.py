@@ -2,15 +2,17 @@
 Runs of the twin for an advice: several side by side, and their figures over a part of the run.
 
 The budget is processor time, of this process with all its threads and of workers elsewhere: what
-others do on the machine makes an advice later, and takes nothing away from it.
+others do on the machine makes an advice later, and takes nothing away from it. Items that are
+played side by side end with it: a run that is under way is cut off. One of them may have a part of
+it while others wait, or a table of slow runs would leave nothing to any other.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Executor, ThreadPoolExecutor
@@ -19,6 +21,7 @@ from typing import TypeVar
 
 from pgheadroom import _core
 from pgheadroom.advise.scenario import Scenario, longer
+from pgheadroom.errors import TwinError
 from pgheadroom.outcome import SUMMED, Outcome, of_sums
 from pgheadroom.predict.memory import check_memory
 from pgheadroom.profile import to_json
@@ -29,6 +32,23 @@ _COLUMNS = (*SUMMED, "wal_update_bytes", "old_page_upd", "old_page_hot_upd")
 
 ItemT = TypeVar("ItemT")
 DoneT = TypeVar("DoneT")
+
+
+ITEM_PART = 1 / 3
+"""Of the budget, that one of several items may spend while others wait to be begun; arbitrary."""
+
+
+class BudgetSpent(Exception):  # noqa: N818 - reads as what happened
+    """
+    What was being played side by side is cut off, and has no result.
+
+    Attributes:
+        part: Of the budget that is spent: the whole, or `ITEM_PART` on this one while others wait.
+    """
+
+    def __init__(self, part: float) -> None:
+        self.part = part
+        super().__init__(f"{part:.0%} of the budget is spent")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +154,8 @@ class Runner:
 
     Args:
         executor: Where to run; a thread a core when None.
-        budget_s: Seconds of processor time after which nothing is begun that can be left out.
+        budget_s: Seconds of processor time after which nothing is begun that can be left out, and
+            after which all that is played side by side is cut off.
         clock: Processor time of this process and all its threads, in seconds.
     """
 
@@ -154,8 +175,11 @@ class Runner:
         self._known: dict[_Key, PlayedPiece] = {}
         self._longer: dict[int, Scenario | None] = {}
         self._kept: list[Scenario] = []
-        self._progress: list[_core.Progress] = []
+        self._progress: dict[_Key, _core.Progress] = {}
         self._is_cancelled = False
+        self._is_limited = False
+        self._waiting = 0  # items that are not yet begun
+        self._item = threading.local()
 
     @property
     def spent_s(self) -> float:
@@ -189,28 +213,44 @@ class Runner:
 
     def _cancel(self) -> None:
         self._is_cancelled = True
-        for progress in tuple(self._progress):
-            progress.cancel()
+        self._cut_off(tuple(self._progress))
+
+    def _cut_off(self, keys: Iterable[_Key]) -> None:
+        """End these runs, as far as they are under way here."""
+        for key in keys:
+            progress = self._progress.get(key)
+            if progress is not None:
+                progress.cancel()
 
     def side_by_side(
-        self, function: Callable[[ItemT], DoneT], items: Iterable[ItemT]
+        self, function: Callable[[ItemT], DoneT], items: Sequence[ItemT]
     ) -> Iterator[tuple[ItemT, DoneT]]:
         """
         Do something that plays pieces for several items at once, while there is budget.
 
-        Items are begun in the order given, as many at once as there are cores; one that is begun
-        comes to its end. With an executor from elsewhere one at a time.
+        Items are begun in the order given, as many at once as there are cores. With the end of the
+        budget, or of an item's part of it, `play` raises `BudgetSpent` in those that are begun,
+        which the function turns into a result. With an executor from elsewhere one at a time, and
+        single runs there come to their end.
 
         Yields:
-            Each item with its result, as they end.
+            Each item that was begun with its result, as they end.
         """
-        begun = itertools.takewhile(lambda _: self.in_time, items)
+        self._is_limited = True
+        self._waiting = len(items)
+
+        def do(item: ItemT) -> DoneT:
+            self._item.spent_s = 0.0
+            return function(item)
+
         if self._own is None:
-            yield from run_pieces(function, begun)
+            yield from run_pieces(do, self._begun(items))
             return
         with ThreadPoolExecutor(self._cores) as threads:
             try:
-                yield from run_pieces(function, begun, executor=threads, in_flight=self._cores)
+                yield from run_pieces(
+                    do, self._begun(items), executor=threads, in_flight=self._cores
+                )
             except BaseException:
                 self._cancel()  # or leaving this block would wait for whole tables
                 raise
@@ -221,30 +261,73 @@ class Runner:
 
         Raises:
             TwinError: The twin cannot play the table; the message names the field.
+            BudgetSpent: Inside `side_by_side`, where one of them was not played before its end.
         """
         asked = list(pieces)
         new = {key: piece for piece in asked if (key := _key(piece)) not in self._known}
         if self._is_cancelled:
             raise CancelledError
         function = self._play if self._own is not None else _play_elsewhere
-        for piece, (played, pid, cpu_s) in run_pieces(
-            function, new.values(), executor=self._executor, in_flight=self._cores
-        ):
-            self._known[_key(piece)] = played
-            self._kept.append(piece.scenario)  # keys are identities: what they name must stay
-            if pid != os.getpid():
-                self._elsewhere_s += cpu_s
+        try:
+            for piece, (played, pid, cpu_s) in run_pieces(
+                function,
+                self._within_budget(new.values()),
+                executor=self._executor,
+                in_flight=self._cores,
+                tick=self._watch_budget,
+            ):
+                self._known[_key(piece)] = played
+                self._kept.append(piece.scenario)  # keys are identities: what they name must stay
+                self._item.spent_s = self._item_spent_s + cpu_s
+                if pid != os.getpid():
+                    self._elsewhere_s += cpu_s
+        except TwinError as error:
+            self._cut_off(new)
+            if self._is_over:  # it was cut off, which is no fault of the table's
+                raise BudgetSpent(1.0) from error
+            raise
+        except BudgetSpent:
+            self._cut_off(new)
+            raise
         return [self._known[_key(piece)] for piece in asked]
 
+    @property
+    def _is_over(self) -> bool:
+        return self._is_limited and not self.in_time
+
+    @property
+    def _item_spent_s(self) -> float:
+        """Processor time of ended runs of what the calling thread plays."""
+        return float(getattr(self._item, "spent_s", 0.0))
+
+    def _begun(self, items: Sequence[ItemT]) -> Iterator[ItemT]:
+        for item in items:
+            if not self.in_time:
+                return
+            self._waiting -= 1
+            yield item
+
+    def _within_budget(self, pieces: Iterable[ScenarioPiece]) -> Iterator[ScenarioPiece]:
+        for piece in pieces:
+            if self._is_over:
+                raise BudgetSpent(1.0)
+            if self._waiting > 0 and self._item_spent_s > ITEM_PART * self._budget_s:
+                raise BudgetSpent(ITEM_PART)
+            yield piece
+
+    def _watch_budget(self) -> None:
+        if self._is_over:
+            self._cut_off(tuple(self._progress))
+
     def _play(self, piece: ScenarioPiece) -> tuple[PlayedPiece, int, float]:
-        progress = _core.Progress()
-        self._progress.append(progress)
-        if self._is_cancelled:
+        progress = self._progress[_key(piece)] = _core.Progress()
+        if self._is_cancelled or self._is_over:
             progress.cancel()
         try:
-            return _play(piece, progress), os.getpid(), 0.0
+            played = _play(piece, progress)
+            return played, os.getpid(), played.cpu_s
         finally:
-            self._progress.remove(progress)
+            del self._progress[_key(piece)]
 
 
 _Key = tuple[int, int, int, int | None, float]

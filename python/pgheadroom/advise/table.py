@@ -21,7 +21,7 @@ from pgheadroom.advise.playing import Playing
 from pgheadroom.advise.policy import Policy
 from pgheadroom.advise.remark_index import reads_of, rule_remark
 from pgheadroom.advise.remarks import table_remarks
-from pgheadroom.advise.runs import Runner
+from pgheadroom.advise.runs import BudgetSpent, Runner
 from pgheadroom.advise.stake import stake_of
 from pgheadroom.advise.table_advice import DecidedBy, Remark, TableAdvice
 from pgheadroom.advise.updates import updates_of, updates_per_s
@@ -29,7 +29,7 @@ from pgheadroom.errors import TwinError
 from pgheadroom.profile import Profile
 from pgheadroom.profile.tables import TableProfile
 from pgheadroom.types import PgVersion
-from pgheadroom.units import show_bytes, show_duration
+from pgheadroom.units import percent, show_bytes, show_duration
 
 
 class TableCase:
@@ -71,6 +71,7 @@ class TableCase:
         self._decided_by: DecidedBy = "counters"
         self._playing: Playing | None = None
         self._transition: Transition | None = None
+        self._cut: BudgetSpent | None = None
 
     @property
     def name(self) -> str:
@@ -84,8 +85,13 @@ class TableCase:
 
     @property
     def is_played(self) -> bool:
-        """Whether the twin has been asked."""
+        """Whether the twin has been asked, and came to its end."""
         return self._playing is not None
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether it was begun, and the budget was spent before it came to its end."""
+        return self._cut is not None
 
     @property
     def is_worth_playing(self) -> bool:
@@ -100,21 +106,42 @@ class TableCase:
         return decision is not None and left and decision.verdict == "ABSTAIN"
 
     def leave(self, *, budget_s: float, played: int, worth: int) -> None:
-        """Decide without playing it, for the budget was spent on others."""
+        """Decide without playing it to its end, for the budget was spent."""
         ruled = self._by_rule()
         if ruled is not None:
             self._decision, self._decided_by = ruled, "rule"
             return
         at_stake = show_bytes(self.stake.wal_bytes_per_day)
+        allowed = f"{show_duration(budget_s)} of processor time"
+        if self._cut is not None:
+            alone = f"advising on {self.name} alone gives it all of them, " if worth > 1 else ""
+            share = "" if self._cut.part == 1 else f"{percent(self._cut.part)} of "
+            self._decision = abstain(
+                f"not weighed: its runs were cut off after {share}{allowed} (here {at_stake} a day "
+                f"are at stake, {self.stake.evidence})",
+                settled_by=f"{alone}a larger budget lets it come to its end",
+            )
+            return
         self._decision = abstain(
-            f"not weighed: {played} of {worth} tables were played in {show_duration(budget_s)} of "
-            f"processor time, those with more WAL at stake first (here {at_stake} a day, "
-            f"{self.stake.evidence})",
+            f"not weighed: {played} of {worth} tables were played in {allowed}, those with more "
+            f"WAL at stake first (here {at_stake} a day, {self.stake.evidence})",
             settled_by=f"advising on {self.name} alone plays it, a larger budget more of them",
         )
 
     def play(self, runner: Runner) -> None:
-        """Play the table to its end: calibration, indexes, curve, and the way to a change."""
+        """
+        Play the table to its end: calibration, indexes, curve, and the way to a change.
+
+        Where the budget is spent before, nothing of it stays but that it was cut off.
+        """
+        findings = self.findings
+        try:
+            self._play(runner)
+        except BudgetSpent as spent:
+            self._playing, self._decision, self._decided_by = None, None, "counters"
+            self.findings, self._cut = findings, spent
+
+    def _play(self, runner: Runner) -> None:
         self._decided_by = "twin"
         playing = self._playing = Playing(
             self._profile,

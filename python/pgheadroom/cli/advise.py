@@ -71,7 +71,7 @@ _BudgetOption = Annotated[
     typer.Option(
         metavar="TIME",
         help="Processor time for simulations, all cores together; the tables with most WAL at "
-        "stake come first. 0: by counters and rules alone.",
+        "stake come first, and what has not ended then is named. 0: by counters and rules alone.",
     ),
 ]
 _LengthOption = Annotated[

@@ -71,16 +71,17 @@ def budget(advice: Advice) -> list[str]:
     allowed = f"{show_duration(found.cpu_s)} of processor time"
     if not left:
         noun = "table was" if played == 1 else "tables were"
-        # A table that is begun comes to its end, so the last ones may take more than is left.
-        return [
-            f"{played} {noun} played (none is begun after {allowed}); counters decide the rest."
-        ]
+        rest = "counters and rules decide" if found.cut_off else "counters decide"
+        return [f"{played} {noun} played (in at most {allowed}); {rest} the rest."]
     names = ", ".join(map(reading.printable, left[:MOST_NAMED]))
     more = f" and {len(left) - MOST_NAMED} more" if len(left) > MOST_NAMED else ""
     verb = "is" if len(left) == 1 else "are"
+    cut = [name for name in found.cut_off or () if name in left]
+    was = "was" if len(cut) == 1 else "were"
+    begun = f"; {', '.join(map(reading.printable, cut))} {was} begun and cut off" if cut else ""
     return [
         f"Played {played} of {worth} tables in {allowed}, by the WAL at stake; {len(left)} {verb} "
-        f"not weighed ({names}{more}): --budget gives more, --table one of them."
+        f"not weighed ({names}{more}{begun}): --budget gives more, --table one of them."
     ]
 
 
