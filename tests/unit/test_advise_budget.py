@@ -187,7 +187,9 @@ def test_one_of_several_has_a_part_of_the_budget_while_others_wait(
     assert done == ["5 runs, 33%", "ended", "ended"]
 
 
-def _simulating(monkeypatch: pytest.MonkeyPatch, spent: list[float], *, seconds: float) -> list[int]:
+def _simulating(
+    monkeypatch: pytest.MonkeyPatch, spent: list[float], *, seconds: float
+) -> list[int]:
     """The twin as it is, with a clock beside it that goes on so much when a run has begun."""
     begun: list[int] = []
     simulate = _core.simulate
@@ -204,7 +206,7 @@ def _simulating(monkeypatch: pytest.MonkeyPatch, spent: list[float], *, seconds:
 def test_the_budget_holds_and_what_it_was_not_enough_for_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of three tables one is played, one cut off in the middle, one not begun; a run is a second."""
+    """A run is a second: of three tables one is played, one cut off in the middle."""
     profile = several(
         observed(rows=600, updates=200, hot=188, newpage=12),
         observed(rows=500, updates=120, hot=112, newpage=8),

@@ -41,7 +41,22 @@ def table_of(
 def found_in(table: TableProfile, major: int = 18) -> tuple[IndexFinding, ...]:
     """The findings of a table."""
     updates = updates_of(table, major)
-    return findings_of(table, updates, causes_of(table, major), major, None)
+    return findings_of(table, updates, causes_of(table, major), major, None).each
+
+
+def together_in(table: TableProfile, major: int = 18) -> list[tuple[str, float, float, float]]:
+    """Several indexes of a table: names, updates that change them, HOT now and without all."""
+    updates = updates_of(table, major)
+    found = findings_of(table, updates, causes_of(table, major), major, None).together
+    return [
+        (
+            " ".join(one.names),
+            mid(one.updates_frac),
+            mid(one.hot_frac_now),
+            mid(one.hot_frac_then),
+        )
+        for one in found
+    ]
 
 
 def test_the_index_whose_column_is_assigned_is_found_with_its_share_and_its_wal() -> None:
@@ -103,8 +118,44 @@ def test_two_indexes_over_what_changes_are_only_worth_dropping_together() -> Non
     assert findings["jobs_both"].only_with == ("jobs_state",)
     for finding in findings.values():
         assert mid(finding.hot_frac_then) == finding.hot_frac_now == 0
+        assert mid(finding.updates_frac) == 1, "each alone ends HOT for all"
         saved = mid(finding.wal_bytes_saved_per_day) / DAYS
-        assert 0 < saved < 500 * 80
+        assert 1000 * 50 < saved < 1000 * 90, "its entries, of all of the updates"
+    assert together_in(table) == [("jobs_both jobs_state", 1.0, 0.0, 1.0)]
+
+
+def test_two_indexes_that_change_in_statements_of_their_own_give_their_part_each() -> None:
+    """Without one alone its own updates are HOT, and all are without both."""
+    classes = [made.a_class(["state"], 600), made.a_class(["owner"], 400)]
+    table = table_of(classes, [made.PKEY, made.STATE, made.OWNER])
+    findings = {finding.name: finding for finding in found_in(table)}
+    for name, part in (("jobs_state", 0.6), ("jobs_owner", 0.4)):
+        assert findings[name].only_with == ()
+        assert mid(findings[name].updates_frac) == pytest.approx(part)
+        assert mid(findings[name].hot_frac_then) == pytest.approx(part)
+    assert together_in(table) == [("jobs_owner jobs_state", 1.0, 0.0, 1.0)]
+
+
+def test_of_three_indexes_those_for_the_same_updates_go_together_and_then_all() -> None:
+    """Two are changed by one statement, the third by another; a unique one is in no set."""
+    classes = [made.a_class(["state"], 700), made.a_class(["owner"], 300)]
+    both = made.index("jobs_more", ["state", "note"])
+    table = table_of(classes, [made.PKEY, made.STATE, both, made.OWNER])
+    assert together_in(table) == [
+        ("jobs_more jobs_state", 0.7, 0.0, 0.7),
+        ("jobs_more jobs_owner jobs_state", 1.0, 0.0, 1.0),
+    ]
+    unique = made.index("jobs_more", ["state", "note"], is_unique=True)
+    table = table_of(classes, [made.PKEY, made.STATE, unique, made.OWNER])
+    assert together_in(table) == [("jobs_owner jobs_state", 1.0, 0.0, 0.3)]
+
+
+def test_an_index_among_many_that_change_together_is_a_finding() -> None:
+    """Thirty have a thirtieth of the updates each, shared out; each alone ends HOT for all."""
+    many = [made.index(f"jobs_{n}", ["state"]) for n in range(30)]
+    table = table_of([made.a_class(["state"], 1000)], [made.PKEY, *many])
+    assert len(found_in(table)) == 30
+    assert [len(names.split()) for names, *_ in together_in(table)] == [30]
 
 
 def test_a_hash_index_beside_another_is_worth_its_entries() -> None:
@@ -116,7 +167,7 @@ def test_a_hash_index_beside_another_is_worth_its_entries() -> None:
     ways = [made.index(f"jobs_{n}", ["state"], method="hash") for n in (1, 2)]
     for finding in found_in(table_of([made.a_class(["state"], 1000)], [made.PKEY, *ways])):
         saved = finding.wal_bytes_saved_per_day
-        assert mid(saved) == pytest.approx(500 * 72 * DAYS)  # each of two has half
+        assert mid(saved) == pytest.approx(1000 * 72 * DAYS)
 
 
 def test_wal_that_was_counted_prices_any_access_method_and_bounds_the_saving() -> None:

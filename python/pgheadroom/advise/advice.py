@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
-from pgheadroom.advise.cold_updates import IndexFinding
+from pgheadroom.advise.cold_updates import IndexesTogether, IndexFinding
 from pgheadroom.advise.table_advice import Remark, TableAdvice
 from pgheadroom.forms import Filed, in_file, read, unframed
 from pgheadroom.tabular import Row, Tabular, columns, even
@@ -127,7 +127,8 @@ class Advice(Tabular, Filed):
 
     `first` are findings about the whole server that go before everything else (a horizon that is
     held: no fillfactor helps then). `partitioned` sums up the partitions of each parent. `indexes`
-    are those that end HOT, of all tables, by the WAL that they cost.
+    are those that end HOT, of all tables, by the WAL that they cost; `indexes_together` are several
+    of a table, and what goes without all of them.
     """
 
     KIND = "advice"
@@ -138,6 +139,9 @@ class Advice(Tabular, Filed):
     first: tuple[Remark, ...]
     # An advice of an earlier version has neither.
     indexes: tuple[IndexFinding, ...] = ()
+    indexes_together: tuple[IndexesTogether, ...] | None = field(
+        default=None, metadata=in_file(unless_none=True)
+    )
     budget: Budget = field(default_factory=Budget)
     tables: tuple[TableAdvice, ...]
     partitioned: tuple[Partitions, ...]

@@ -112,6 +112,7 @@ def advise(
         partitioned=partitions_of(observed, made, profile.tables),
         assumed=(*observed.assumed, *map(str, minor.assumed.values())),
         indexes=ranked(finding for case in cases for finding in case.findings),
+        indexes_together=tuple(found for case in cases for found in case.together) or None,
         budget=Budget(
             cpu_s=options.budget_s,
             worth=len(worth),
@@ -136,11 +137,10 @@ def in_order(cases: Sequence[TableCase]) -> list[TableCase]:
 
 def _play(worth: Sequence[TableCase], runner: Runner, say: Progress | None) -> None:
     """Play them while there is budget."""
-    done = 0
     if say is not None:
         say(0, len(worth), worth[0].name if worth else "")
-    for case, _ in runner.side_by_side(lambda case: case.play(runner), worth):
-        done += 1
+    played = runner.side_by_side(lambda case: case.play(runner), worth)
+    for done, (case, _) in enumerate(played, start=1):
         if say is not None:
             say(done, len(worth), case.name)
     if say is not None:

@@ -54,7 +54,8 @@ class IndexFinding:
             what it reads it (`key`, `INCLUDE`, `expression`, `predicate`, `whole row`), and the
             assigned column, which is another one where the former is generated from it. Empty where
             no known statement assigns one.
-        updates_frac: Of the table's updates: those that it made non-HOT.
+        updates_frac: Of the table's updates: those that were not HOT and changed a column of it,
+            whether other indexes end HOT for the same ones or not.
         hot_frac_now: Observed, or predicted where `hot_frac_then` is.
         hot_frac_then: Without it.
         wal_bytes_saved_per_day: Without it; None where nobody can say (another access method than
@@ -64,7 +65,7 @@ class IndexFinding:
         certainty: As in `Blamed`.
         enforces: Why it cannot just go, or None; as in `remark_index.Reads`.
         only_with: Other indexes that end HOT for the same updates: without it alone these stay
-            non-HOT.
+            non-HOT (`IndexesTogether` has what goes with all).
         scans, total_scans: As in `Blamed`.
     """
 
@@ -86,6 +87,27 @@ class IndexFinding:
     def by(self) -> str:
         """The columns that do it, for people; empty where none is known."""
         return ", ".join(map(_by, self.columns))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexesTogether:
+    """
+    Several indexes of a table that end HOT, and what it would save without all of them.
+
+    Attributes:
+        table: The table's name in the profile.
+        names: As in the catalog, sorted; none of them enforces anything.
+        updates_frac: Of the table's updates: those that were not HOT and changed a column of one.
+        hot_frac_now, hot_frac_then, wal_bytes_saved_per_day, evidence: As in `IndexFinding`.
+    """
+
+    table: str
+    names: tuple[str, ...]
+    updates_frac: Value
+    hot_frac_now: Value
+    hot_frac_then: Value
+    wal_bytes_saved_per_day: Value
+    evidence: Evidence
 
 
 def _by(found: Mapping[str, str]) -> str:

@@ -351,13 +351,13 @@ def transition_of(
     )
 
 
-def without_index(scenario: Scenario, name: str) -> Scenario | None:
-    """The same run without one of its indexes; None where it cannot go, or is not played."""
+def without_indexes(scenario: Scenario, names: Sequence[str]) -> Scenario | None:
+    """The same run without some of its indexes; None where one cannot go, or is not played."""
     table = scenario.table
     if table.key_index is None:
         return None
-    left = tuple(i for i in table.indexes if i.name.rpartition(".")[2] != name and i.name != name)
-    if len(left) == len(table.indexes) or table.key_index not in left:
+    left = tuple(i for i in table.indexes if not {i.name, i.name.rpartition(".")[2]} & {*names})
+    if len(left) != len(table.indexes) - len(names) or table.key_index not in left:
         return None
     return replace(
         scenario, profile=replace(scenario.profile, tables=(replace(table, indexes=left),))

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from pgheadroom.advise.blame import within
-from pgheadroom.advise.cold_updates import Blamed, Cause, IndexFinding
+from pgheadroom.advise.cold_updates import Blamed, Cause, IndexesTogether, IndexFinding
 from pgheadroom.advise.foreseen import Point
 from pgheadroom.advise.hot import HotShape, Part, blockers, can_be_hot, outcome, parts_of, shape_of
 from pgheadroom.advise.remark_index import Reads, reads_of
@@ -29,7 +30,7 @@ from pgheadroom.advise.row import (
 )
 from pgheadroom.advise.stake import DAY_S, interval_of
 from pgheadroom.advise.updates import Updates, assigned_columns
-from pgheadroom.outcome import Value, ends, mid, scaled
+from pgheadroom.outcome import Value, ends, mid
 from pgheadroom.profile import TableProfile
 from pgheadroom.profile.observed_server import ObservedServer
 from pgheadroom.profile.unpriced import PRICED, played_gins, unpriced_of
@@ -40,13 +41,31 @@ FRAC_MIN = 0.05
 _ROOM_UNKNOWN = 0.5  # 15 does not count what found no room: from half of it on; arbitrary
 
 
+_SETS_MAX = 3  # of a table, that are told; arbitrary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """
+    Indexes of a table that end HOT.
+
+    Attributes:
+        each: By falling WAL saved.
+        together: Several of them that may go: first those that end HOT for the same updates, then
+            all.
+    """
+
+    each: tuple[IndexFinding, ...] = ()
+    together: tuple[IndexesTogether, ...] = ()
+
+
 def findings_of(
     table: TableProfile,
     updates: Updates | None,
     causes: Sequence[Cause],
     major: int,
     server: ObservedServer | None,
-) -> tuple[IndexFinding, ...]:
+) -> Findings:
     """
     The indexes of a table that end HOT for a good part of its updates.
 
@@ -58,12 +77,13 @@ def findings_of(
         server: `[server.observed]`, for wal_level.
 
     Returns:
-        By falling WAL saved.
+        Each, and what goes without several of them.
     """
     interval_s = interval_of(table)
     blamed = [one for cause in causes for one in cause.indexes]
     if updates is None or interval_s is None or not blamed:
-        return ()
+        return Findings()
+    indexed = sum(mid(one.updates) for one in blamed) / updates.count
     shape = shape_of(table, major)
     case = _Case(
         table=table,
@@ -76,9 +96,16 @@ def findings_of(
     found = []
     for one in blamed:
         reads = reads_of(table, one.name)
-        if reads is not None and mid(one.updates) >= FRAC_MIN * updates.count:
-            found.append(_finding(case, one, reads))
-    return ranked(found)
+        if reads is None:
+            continue
+        finding = _finding(case, one, reads, indexed)
+        if mid(finding.updates_frac) >= FRAC_MIN:
+            found.append(finding)
+    findings = ranked(found)
+    sets = _sets(findings)
+    return Findings(
+        each=findings, together=tuple(_together(case, one, blamed, indexed) for one in sets)
+    )
 
 
 def ranked(findings: Iterable[IndexFinding]) -> tuple[IndexFinding, ...]:
@@ -91,9 +118,12 @@ def ranked(findings: Iterable[IndexFinding]) -> tuple[IndexFinding, ...]:
     )
 
 
+_FoundT = TypeVar("_FoundT", IndexFinding, IndexesTogether)
+
+
 def predicted(
-    finding: IndexFinding, now: Point, then: Point, updates_per_s: float, *, is_priced: bool
-) -> IndexFinding:
+    finding: _FoundT, now: Point, then: Point, updates_per_s: float, *, is_priced: bool
+) -> _FoundT:
     """
     The finding with the twin's figures, where these are what the table does.
 
@@ -135,36 +165,26 @@ class _Case:
     wal_level: str
 
 
-def _finding(case: _Case, blamed: Blamed, reads: Reads) -> IndexFinding:
-    updates = case.updates
-    others = tuple(index for index in case.shape.indexes if index.name != blamed.name)
-    without = replace(case.shape, indexes=others)
-    freed = outcome(case.parts, case.shape, without).gained
-    by = _blocking(case, blamed.name)
+def _finding(case: _Case, blamed: Blamed, reads: Reads, indexed: float) -> IndexFinding:
+    without = _without(case, (blamed.name,))
     with_others = {
         blocker.index
         for part in case.parts
         if any(b.index == blamed.name for b in blockers(case.shape, part.assigned, part.steady))
         for blocker in blockers(without, part.assigned, part.steady)
     }
-    freed_frac = sum(part.frac for part in freed)
-    blamed_frac = mid(blamed.updates) / updates.count
     if not case.parts:
-        # No statement is known: what is not HOT is this index's doing if no other can have done it.
-        freed_frac = 0.0 if without.blocking else blamed_frac
-        with_others = {index.name for index in others if index.ends_hot(case.shape.major)}
-    now = updates.hot / updates.count
-    room = _room(updates)
-    high = min(now + freed_frac, 1.0)
-    low = min(now + freed_frac * room, high)
+        with_others = {index.name for index in without.indexes if index.ends_hot(without.major)}
+    freed = _freed(case, (blamed.name,), indexed)
+    now, then = _hot(case, freed)
     return IndexFinding(
         table=case.table.name,
         name=blamed.name,
-        columns=by,
-        updates_frac=scaled(blamed.updates, 1 / updates.count),
+        columns=_blocking(case, blamed.name),
+        updates_frac=_changing(case, (blamed,), indexed),
         hot_frac_now=now,
-        hot_frac_then=within(low, (low + high) / 2, high),
-        wal_bytes_saved_per_day=_saved(case, blamed, reads, freed_frac, freed),
+        hot_frac_then=then,
+        wal_bytes_saved_per_day=_saved(case, (reads.method,), (blamed.name,), freed),
         evidence="estimated",
         certainty=blamed.certainty,
         enforces=reads.enforces or ("unique" if blamed.unique else None),
@@ -172,6 +192,92 @@ def _finding(case: _Case, blamed: Blamed, reads: Reads) -> IndexFinding:
         scans=blamed.scans,
         total_scans=blamed.total_scans,
     )
+
+
+def _sets(findings: Sequence[IndexFinding]) -> list[tuple[IndexFinding, ...]]:
+    """Findings that may go together: those for the same updates, then all."""
+    free = [found for found in findings if found.enforces is None]
+    names = {found.name for found in free}
+    wanted = [
+        frozenset({found.name, *found.only_with})
+        for found in free
+        if found.only_with and names.issuperset(found.only_with)
+    ]
+    wanted.append(frozenset(names))
+    distinct = [one for one in dict.fromkeys(wanted) if len(one) > 1]
+    kept = distinct[: _SETS_MAX - 1] + distinct[-1:]
+    return [tuple(f for f in free if f.name in one) for one in dict.fromkeys(kept)]
+
+
+def _together(
+    case: _Case, found: Sequence[IndexFinding], blamed: Sequence[Blamed], indexed: float
+) -> IndexesTogether:
+    names = tuple(sorted(one.name for one in found))
+    freed = _freed(case, names, indexed)
+    now, then = _hot(case, freed)
+    methods = [reads.method for name in names if (reads := reads_of(case.table, name)) is not None]
+    return IndexesTogether(
+        table=case.table.name,
+        names=names,
+        updates_frac=_changing(case, [one for one in blamed if one.name in names], indexed),
+        hot_frac_now=now,
+        hot_frac_then=then,
+        wal_bytes_saved_per_day=_saved(case, methods, names, freed),
+        evidence="estimated",
+    )
+
+
+def _without(case: _Case, names: Sequence[str]) -> HotShape:
+    left = tuple(index for index in case.shape.indexes if index.name not in names)
+    return replace(case.shape, indexes=left)
+
+
+def _freed(case: _Case, names: Sequence[str], indexed: float) -> tuple[Part, ...]:
+    """
+    Updates that could be HOT without these indexes.
+
+    Where no statement is known, those that changed an indexed column (`indexed`, of all updates)
+    if no other index can have been the reason.
+    """
+    without = _without(case, names)
+    if case.parts:
+        return outcome(case.parts, case.shape, without).gained
+    if without.blocking or not indexed:
+        return ()
+    return (Part(assigned=frozenset(), frac=indexed),)
+
+
+def _hot(case: _Case, freed: Sequence[Part]) -> tuple[Value, Value]:
+    """HOT of all updates as it is, and with these, as far as they find room."""
+    now = case.updates.hot / case.updates.count
+    frac = sum(part.frac for part in freed)
+    high = min(now + frac, 1.0)
+    low = min(now + frac * _room(case.updates), high)
+    return now, within(low, (low + high) / 2, high)
+
+
+def _changing(case: _Case, blamed: Sequence[Blamed], indexed: float) -> Value:
+    """
+    Of all updates, those that changed a column of these indexes and were not HOT.
+
+    Where statements tell; else each index's share of those that changed an indexed column, which
+    may be all of them.
+    """
+    names = {one.name for one in blamed}
+    if not case.parts:
+        high = sum(ends(one.updates or 0.0)[2] for one in blamed) / case.updates.count
+        low = max(ends(one.updates or 0.0)[0] for one in blamed) / case.updates.count
+        likely = sum(mid(one.updates) for one in blamed) / case.updates.count
+        return within(min(low, likely), likely, max(min(high, indexed), likely))
+    sure = sum(
+        part.frac
+        for part in case.parts
+        if any(b.index in names for b in blockers(case.shape, part.assigned, part.steady))
+    )
+    columns = frozenset().union(*(i.columns for i in case.shape.indexes if i.name in names))
+    hidden = sum(part.frac for part in case.parts if part.hidden & columns)
+    shared = hidden * len(columns & case.shape.blocking) / max(len(case.shape.blocking), 1)
+    return within(min(sure, 1.0), min(sure + shared, 1.0), min(sure + hidden, 1.0))
 
 
 def _blocking(case: _Case, index: str) -> tuple[Mapping[str, str], ...]:
@@ -197,24 +303,32 @@ def _room(updates: Updates) -> float:
 
 
 def _saved(
-    case: _Case, blamed: Blamed, reads: Reads, freed_frac: float, freed: Sequence[Part]
+    case: _Case, methods: Sequence[str], names: Sequence[str], freed: Sequence[Part]
 ) -> Value:
-    """WAL a day without the index."""
+    """
+    WAL a day without these indexes.
+
+    Updates that could be HOT then write no entries at all; all others that are not HOT write none
+    into these.
+    """
     room = _room(case.updates)
-    label = index_label(case.table, blamed.name)
-    own = tuple(index for index in case.table.indexes if index.name == label)
+    labels = {index_label(case.table, name) for name in names}
+    own = tuple(index for index in case.table.indexes if index.name in labels)
     entry = index_bytes(replace(case.table, indexes=own))
     low = mid_ = high = 0.0
-    stays = max(mid(blamed.updates) / case.updates.count - freed_frac, 0.0)
-    for part in freed or ([Part(assigned=frozenset(), frac=freed_frac)] if freed_frac else []):
+    for part in freed:
         one = _saved_each(case, part)
         if one is None:
             return None
         low += part.frac * room * one[0]
         mid_ += part.frac * (room + 1) / 2 * one[1]
         high += part.frac * one[2]
-    if stays and reads.method not in PRICED:  # what an entry of a GIN writes only the twin has
-        if not freed_frac:
+    cold = 1 - case.updates.hot / case.updates.count
+    stays = max(cold - sum(part.frac for part in freed), 0.0)
+    if stays and not set(PRICED).issuperset(
+        methods
+    ):  # what an entry of a GIN writes only the twin has
+        if not freed:
             return None
         stays = 0.0  # its entries come on top, by nobody knows how much
     low, mid_, high = (

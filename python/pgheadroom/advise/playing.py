@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from pgheadroom.advise.calibrate import Fitted, calibrate
-from pgheadroom.advise.cold_updates import Cause, IndexFinding
+from pgheadroom.advise.cold_updates import Cause
 from pgheadroom.advise.curve import (
     Costed,
     beside,
@@ -17,12 +17,12 @@ from pgheadroom.advise.curve import (
     curve_of,
     transition_of,
     with_more_runs,
-    without_index,
+    without_indexes,
 )
 from pgheadroom.advise.decide import Decision, abstain, against, decide, not_repeated
 from pgheadroom.advise.foreseen import Transition
 from pgheadroom.advise.guard import Guard
-from pgheadroom.advise.index_finding import blamed_of, predicted
+from pgheadroom.advise.index_finding import Findings, blamed_of, predicted
 from pgheadroom.advise.parting import Weighing, weigh_others
 from pgheadroom.advise.policy import Policy
 from pgheadroom.advise.remark_index import index_remark, reads_of
@@ -74,7 +74,7 @@ class Playing:
         profile: Profile,
         table: TableProfile,
         causes: Sequence[Cause],
-        findings: tuple[IndexFinding, ...],
+        findings: Findings,
         *,
         version: PgVersion,
         policy: Policy,
@@ -225,11 +225,11 @@ class Playing:
 
     def _weigh_indexes(self, scenario: Scenario, play: Play) -> None:
         """Each index that ends HOT: the table without it, before its curve."""
-        made = list(self.findings)
+        made = list(self.findings.each)
         out = self.fitted.guard.left_out if self.fitted is not None else ()
         is_priced = not (out or unpriced_of(self._table))
         for n, finding in enumerate(made[:_INDEXES_MAX]):
-            without = without_index(scenario, finding.name)
+            without = without_indexes(scenario, (finding.name,))
             reads = reads_of(self._table, finding.name)
             if without is None or reads is None or finding.enforces is not None:
                 continue
@@ -254,7 +254,21 @@ class Playing:
             )
             if remark is not None:
                 self.index_remarks[finding.name] = remark
-        self.findings = tuple(made)
+        together = list(self.findings.together)
+        for n, several in enumerate(together):
+            without = without_indexes(scenario, several.names)
+            if without is None:
+                continue
+            (now,) = play(scenario, (self._table.fillfactor,))
+            (then,) = play(without, (self._table.fillfactor,))
+            together[n] = predicted(
+                several,
+                now.point,
+                then.point,
+                updates_per_s(self._table),
+                is_priced=is_priced,
+            )
+        self.findings = Findings(each=tuple(made), together=tuple(together))
 
 
 def _whole(scenario: Scenario, table: TableProfile, play: Play) -> tuple[Costed, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pgheadroom.advise.cold_updates import Blamed, IndexFinding
+from pgheadroom.advise.cold_updates import Blamed, IndexesTogether, IndexFinding
 from pgheadroom.advise.foreseen import Point
 from pgheadroom.advise.table_advice import Gain, Remark
 from pgheadroom.outcome import ends, middle
@@ -158,7 +158,14 @@ def index_remark(
     return Remark(kind="index", text=text, evidence="predicted", gain=gain)
 
 
-def rule_remark(finding: IndexFinding, blamed: Blamed, reads: Reads, *, major: int) -> Remark:
+def rule_remark(
+    finding: IndexFinding,
+    blamed: Blamed,
+    reads: Reads,
+    *,
+    major: int,
+    together: IndexesTogether | None = None,
+) -> Remark:
     """
     What follows of an index without playing anything.
 
@@ -167,6 +174,7 @@ def rule_remark(finding: IndexFinding, blamed: Blamed, reads: Reads, *, major: i
         blamed: The index, and what it has done.
         reads: How much it is read.
         major: Of the server.
+        together: It and all others that end HOT for the same updates, where these may go.
     """
     share = middle(finding.updates_frac) or 0.0
     text = f"{_lead(blamed, finding)}, for {percent(share)} of the updates"
@@ -181,6 +189,10 @@ def rule_remark(finding: IndexFinding, blamed: Blamed, reads: Reads, *, major: i
             f"{'s' if len(finding.only_with) == 1 else ''} HOT for the same updates: without "
             f"{blamed.name} alone they are as cold as now"
         )
+        if together is not None:
+            now, then = middle(together.hot_frac_now), middle(together.hot_frac_then)
+            shown = show_shares(now or 0.0, then or 0.0)
+            text += f", without all of them HOT would go from {shown[0]} to {shown[1]}"
     saved = middle(finding.wal_bytes_saved_per_day)
     if finding.enforces is None:
         if saved is None:

@@ -16,7 +16,7 @@ from pgheadroom.advise.counters import most, without_curve
 from pgheadroom.advise.decide import Decision, abstain
 from pgheadroom.advise.foreseen import Transition
 from pgheadroom.advise.guard import measured_of
-from pgheadroom.advise.index_finding import blamed_of, findings_of
+from pgheadroom.advise.index_finding import Findings, blamed_of, findings_of
 from pgheadroom.advise.playing import Playing
 from pgheadroom.advise.policy import Policy
 from pgheadroom.advise.remark_index import reads_of, rule_remark
@@ -64,7 +64,8 @@ class TableCase:
         updates = updates_of(table, version.major)
         self._causes = causes_of(table, version.major, server)
         self._missed = missed_of(self._causes)
-        self.findings = findings_of(table, updates, self._causes, version.major, server)
+        found = findings_of(table, updates, self._causes, version.major, server)
+        self.findings, self.together = found.each, found.together
         self.stake = stake_of(table, updates, self._causes, server)
         self.most = most(table, policy)
         self._decision = without_curve(table, server, policy)
@@ -134,12 +135,12 @@ class TableCase:
 
         Where the budget is spent before, nothing of it stays but that it was cut off.
         """
-        findings = self.findings
+        findings = self.findings, self.together
         try:
             self._play(runner)
         except BudgetSpent as spent:
             self._playing, self._decision, self._decided_by = None, None, "counters"
-            self.findings, self._cut = findings, spent
+            (self.findings, self.together), self._cut = findings, spent
 
     def _play(self, runner: Runner) -> None:
         self._decided_by = "twin"
@@ -147,7 +148,7 @@ class TableCase:
             self._profile,
             self._table,
             self._causes,
-            self.findings,
+            Findings(each=self.findings, together=self.together),
             version=self._version,
             policy=self._policy,
             sample_pages=self._sample_pages,
@@ -160,7 +161,7 @@ class TableCase:
                 f"the twin cannot play it ({error})",
                 settled_by="take what that names out of the profile, which is then advised on",
             )
-        self.findings = playing.findings
+        self.findings, self.together = playing.findings.each, playing.findings.together
         decision = beside_index(decision, self._table, self._missed, self.findings, playing.curve)
         ruled = self._by_rule() if decision.verdict == "ABSTAIN" else None
         if ruled is not None:
@@ -227,7 +228,14 @@ class TableCase:
             reads = reads_of(self._table, finding.name)
             if remark is None and reads is not None:
                 blamed = blamed_of(finding, self._causes)
-                remark = rule_remark(finding, blamed, reads, major=self._version.major)
+                whole = {finding.name, *finding.only_with}
+                remark = rule_remark(
+                    finding,
+                    blamed,
+                    reads,
+                    major=self._version.major,
+                    together=next((one for one in self.together if whole == {*one.names}), None),
+                )
             if remark is not None:
                 made.append(remark)
         return tuple(made)

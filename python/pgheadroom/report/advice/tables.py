@@ -4,10 +4,10 @@ The tables that an advice has of one table and of its policy: causes, indexes, c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 
 from pgheadroom.advise.advice import Advice, Partitions, Prices
-from pgheadroom.advise.cold_updates import CAUSES, CauseKind, IndexFinding
+from pgheadroom.advise.cold_updates import CAUSES, CauseKind, IndexesTogether, IndexFinding
 from pgheadroom.advise.foreseen import Point
 from pgheadroom.advise.table_advice import TableAdvice
 from pgheadroom.lab import reading
@@ -111,14 +111,24 @@ def blamed(table: TableAdvice) -> Table | None:
         columns=(
             Column(key="index", title="index", style="words", lead=True),
             Column(key="columns", title="columns assigned", style="words"),
-            Column(key="updates", title="updates", unit="rows"),
+            Column(
+                key="updates",
+                title="updates" if len(rows) == 1 else "updates, shared out",
+                unit="rows",
+            ),
             Column(key="certainty", title="blamed", style="words"),
             Column(key="scans", title="scans"),
             Column(key="total_scans", title="scans before too"),
             Column(key="unique", title="unique", style="words"),
         ),
         rows=tuple(rows),
-        note="Scans in the interval, and since the server's statistics began.",
+        note="Scans in the interval, and since the server's statistics began."
+        + (
+            " What changed columns of several indexes is shared out among them; what goes without "
+            "one of them, or all, stands with the indexes that end HOT."
+            if len(rows) > 1
+            else ""
+        ),
     )
 
 
@@ -132,8 +142,13 @@ def indexes(advice: Advice, *, all_indexes: bool = False) -> Table | None:
         return None
     shown = advice.indexes if all_indexes else advice.indexes[:_MOST_INDEXES]
     names = {table.table: table for table in advice.tables}
-    rows = []
-    for found in shown:
+    stay = {(found.table, found.name) for found in advice.indexes if found.enforces is not None}
+    together: dict[str, list[IndexesTogether]] = {}
+    for several in advice.indexes_together or ():
+        together.setdefault(several.table, []).append(several)
+    last = {found.table: n for n, found in enumerate(shown)}
+    rows: list[tuple[CellValue, ...]] = []
+    for n, found in enumerate(shown):
         table = names[found.table]
         rows.append(
             (
@@ -146,9 +161,11 @@ def indexes(advice: Advice, *, all_indexes: bool = False) -> Table | None:
                 _saved(found.wal_bytes_saved_per_day),
                 found.scans,
                 found.evidence,
-                _besides(found),
+                _besides(found, stay),
             )
         )
+        if n == last[found.table]:  # after the last one of its table
+            rows += [_row_together(several, table) for several in together.get(found.table, ())]
     more = len(advice.indexes) - len(shown)
     besides = any(row[-1] for row in rows)
     return Table(
@@ -166,7 +183,8 @@ def indexes(advice: Advice, *, all_indexes: bool = False) -> Table | None:
             *([Column(key="besides", title="note", style="words")] if besides else []),
         ),
         rows=tuple(row if besides else row[:-1] for row in rows),
-        note="Estimated by rule, layout and the statements' WAL where that was counted; predicted "
+        note="Without it means without this one alone. Estimated by rule, layout and the "
+        "statements' WAL where that was counted; predicted "
         "by the twin where it played the table: HOT in the long run, with the index and without. "
         "Scans are those of the interval: an index is "
         "there to be read, and only its users know what needs it."
@@ -184,11 +202,30 @@ def _saved(found: Value) -> str:
     return f"{show_bytes(mid)} [{show_bytes(low)}, {show_bytes(high)}]"
 
 
-def _besides(found: IndexFinding) -> str:
+def _row_together(several: IndexesTogether, table: TableAdvice) -> tuple[CellValue, ...]:
+    """Several indexes of a table: what goes without all of them."""
+    return (
+        " + ".join(several.names),
+        called(table.schema, table.name),
+        "",
+        several.updates_frac,
+        several.hot_frac_now,
+        several.hot_frac_then,
+        _saved(several.wal_bytes_saved_per_day),
+        None,
+        several.evidence,
+        "without both" if len(several.names) == 2 else f"without all {len(several.names)}",
+    )
+
+
+def _besides(found: IndexFinding, stay: Set[tuple[str, str]]) -> str:
+    """What is to be known of an index; `stay` are those that cannot go, by table and name."""
     if found.enforces is not None:
         return f"{found.enforces}: cannot go"
     if found.only_with:
-        return f"only together with {', '.join(found.only_with)}"
+        held = [name for name in found.only_with if (found.table, name) in stay]
+        cannot = f", and {', '.join(held)} cannot go" if held else ""
+        return f"only together with {', '.join(found.only_with)}{cannot}"
     return "" if found.certainty == "certain" else "possible"
 
 
