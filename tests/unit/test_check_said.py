@@ -525,3 +525,31 @@ def test_another_type_names_the_locks_of_keys_that_nobody_has_observed() -> None
     (brief,) = _check("ALTER TABLE jobs ALTER note TYPE text").notes
     assert "locks its other table with ACCESS EXCLUSIVE too" in brief.text
     assert _check("ALTER TABLE jobs ADD c int DEFAULT random()").notes == ()
+
+
+def test_work_on_a_renamed_table_says_what_it_is_called_by_then() -> None:
+    """
+    `jobs` becomes `tasks`, and `owners` becomes `jobs`: work on either is told apart.
+
+    Without it the table that the statement calls `jobs` was only called `owners`, and the other
+    one `jobs`, which is by then the name of the first.
+    """
+    found = _check(
+        "ALTER TABLE jobs RENAME TO tasks; ALTER TABLE owners RENAME TO jobs;\n"
+        "CREATE INDEX a ON tasks (owner);\n"
+        "ALTER TABLE jobs SET SCHEMA archive;\n"
+        'ALTER TABLE archive.jobs RENAME TO "two words";\n'
+        'ALTER TABLE archive."two words" ALTER COLUMN state TYPE bigint;'
+    )
+    told = {
+        (table.table, work.line): work.called
+        for table in found.tables
+        for work in table.work
+        if work.effort != "nothing"
+    }
+    assert told == {("jobs", 2): "tasks", ("owners", 5): "archive.two words"}
+    lines = migration_report.lines(found)
+    assert any(line.startswith("work: jobs, tasks by then (64 MiB), line 2: ") for line in lines)
+    assert any(line.startswith("work: owners, archive.two words by then (2 MiB)") for line in lines)
+    plain = [line for line in _lines("CREATE INDEX a ON jobs (owner);") if "line 1" in line]
+    assert not any("by then" in line for line in plain)

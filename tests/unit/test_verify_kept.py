@@ -15,10 +15,10 @@ from pgheadroom.verify.windows import Window
 
 
 def _hot(
-    before: int, foreseen: Interval, now: int, updates_per_row: float | None
+    before: int, foreseen: Interval, now: int, updates_per_row: float | None, *, times: int = 1
 ) -> MeasureOutcome:
     """So many HOT ones of 500 updates when it was planned, and of 50 in each window now."""
-    measured = replace(MEASURED, hot_updates=before)
+    measured = replace(MEASURED, hot_updates=before * times, updates=500 * times)
     kept = replace(
         forecast(),
         verdict="KEEP",
@@ -29,8 +29,8 @@ def _hot(
     )
     case = Case(
         forecast=kept,
-        now=replace(measured, hot_updates=10 * now),
-        windows=(Window(updates=50, hot=now, newpage=None),) * 10,
+        now=replace(measured, hot_updates=10 * now * times),
+        windows=(Window(updates=50 * times, hot=now * times, newpage=None),) * 10,
         is_rewritten=False,
         has_arrived=True,
         progress=None,
@@ -73,3 +73,13 @@ def test_a_table_that_nobody_changed_has_no_effect_to_miss(
     """
     found = _hot(before, foreseen, now, updates_per_row)
     assert found.verdict == verdict, found.note
+
+
+def test_a_forecast_that_could_not_be_wrong_says_so_of_a_table_that_was_kept() -> None:
+    """It fails as any such forecast does, in words that do not blame a change: there was none."""
+    vague = Interval(low=0.3, mid=0.54, high=0.8, level=0.9)
+    found = _hot(270, vague, 27, 2.0, times=100)
+    assert found.verdict == "failed"
+    assert found.note.startswith(
+        "nothing was changed, and it is inside the forecast, yet no effect"
+    )

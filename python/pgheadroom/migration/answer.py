@@ -4,10 +4,10 @@ What a check of a migration answers: by table what becomes of HOT and what state
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
-from pgheadroom.forms import Filed
+from pgheadroom.forms import Filed, in_file
 from pgheadroom.migration.shape import Note
 from pgheadroom.outcome import Value
 
@@ -82,6 +82,7 @@ class Worked:
         unless: What would make it otherwise, where that is not known.
         main_bytes: The table's size as observed.
         is_over: It stops writers for as long as a table over the limit takes.
+        called: What the table is called when it runs, where the migration renamed it before.
     """
 
     line: int
@@ -96,6 +97,7 @@ class Worked:
     unless: str | None
     main_bytes: int | None
     is_over: bool
+    called: str | None = field(default=None, metadata=in_file(unless_none=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,6 +65,7 @@ class Effect:
             its own. `read_bytes` is that size, None where it is not known.
         lock_since: The line of an earlier statement of the transaction whose lock it is; None: it
             takes the lock itself.
+        called: What the table is called when the statement runs, where that is not as observed.
     """
 
     lock: Lock
@@ -77,6 +78,7 @@ class Effect:
     waits_for: NamedRelation | None = None
     read_bytes: int | None = None
     lock_since: int | None = None
+    called: NamedRelation | None = None
 
     @property
     def stops_writers(self) -> bool:

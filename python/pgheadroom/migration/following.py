@@ -74,6 +74,14 @@ def follow(catalog: NamedTables, statements: Sequence[MigrationStatement]) -> No
         _compare_names(statements[-1].line, altered)
 
 
+def _called_now(catalog: NamedTables, altered: Altered) -> NamedRelation | None:
+    """What a table is called by now; None: as observed, or it is gone."""
+    observed, place = altered.table.observed, catalog.names.called(altered.table.name)
+    if observed is None or place is None or place == (observed.schema, observed.name):
+        return None
+    return NamedRelation(schema=place[0], name=place[1])
+
+
 def _take_in(catalog: NamedTables, statement: MigrationStatement, held: Held) -> None:
     """One statement."""
     for text in refused(statement):
@@ -105,12 +113,15 @@ def _take_in(catalog: NamedTables, statement: MigrationStatement, held: Held) ->
         unless = conditions.unless(action)
         for altered, effect in own:
             made_so = effect.unless or (unless if effect.effort != "nothing" else None)
-            found.setdefault(altered.table.name, []).append(replace(effect, unless=made_so))
+            called = _called_now(catalog, altered)
+            told = replace(effect, unless=made_so, called=called)
+            found.setdefault(altered.table.name, []).append(told)
         for key, effect in (
             *_other_ends(catalog, statement.line, action, own),
             *_default(catalog, statement.line, action),
         ):
-            found.setdefault(key, []).append(effect)
+            told = replace(effect, called=_called_now(catalog, catalog.of_key(key)))
+            found.setdefault(key, []).append(told)
         gone = keys_gone(action, catalog.names, own)
         of_table = _of_table(catalog, statement.line, action)
         _note_refused(catalog, statement.line, action, of_table)

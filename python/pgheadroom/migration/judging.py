@@ -32,6 +32,7 @@ from pgheadroom.migration.shape import Altered, ColumnSet, edited
 from pgheadroom.outcome import middle, scaled
 from pgheadroom.predict import minor_version
 from pgheadroom.profile import Profile
+from pgheadroom.quoting import called
 from pgheadroom.units import show_share, show_shares
 
 HOT_CHANGE_MIN = 0.01
@@ -305,6 +306,7 @@ class TableJudging:
         own = None if size is None else int(size)
         other = effect.waits_for
         read = own if other is None else effect.read_bytes
+        named = effect.called
         waits_for = None if other is None else ReadTable(table=str(other), main_bytes=read)
         return Worked(
             line=line,
@@ -319,6 +321,7 @@ class TableJudging:
             unless=effect.unless,
             main_bytes=own,
             is_over=effect.is_long and read is not None and read > self._over,
+            called=None if named is None else called(str(named.schema), named.name),
         )
 
 

@@ -86,7 +86,7 @@ def _done(work: Worked) -> Hashable:
     waits_for = work.waits_for
     other = None if waits_for is None else waits_for.table
     said = (work.line, work.what, work.does, work.lock, work.lock_since, work.beside, work.unless)
-    return (work.is_over, other, *said)
+    return (work.is_over, work.called, other, *said)
 
 
 def _names(tables: Sequence[TableCheck]) -> str:
@@ -109,12 +109,17 @@ def _worked(alike: Sequence[tuple[TableCheck, Worked]]) -> str:
         waits = "nobody can read or write"
     head = "writers wait" if work.is_over else "work"
     text = (
-        f"{head}: {_names([table for table, _ in alike])} ({size}), line {work.line}: "
+        f"{head}: {_names([table for table, _ in alike])}{_called(work)} ({size}), "
+        f"line {work.line}: "
         f"{work.what}: {work.does}{_while(work)} under {_lock(work)}"
     )
     beside = f" ({work.beside})" if work.beside else ""
     text += f"{beside}: {waits} meanwhile"
     return text + (f", unless {work.unless}" if work.unless else "")
+
+
+def _called(work: Worked) -> str:
+    return "" if work.called is None else f", {work.called} by then"
 
 
 def _lock(work: Worked) -> str:

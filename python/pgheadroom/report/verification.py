@@ -45,7 +45,21 @@ def findings(result: Verification) -> list[str]:
         return ["The plan has no forecast to verify."]
     said = ", ".join(f"{count} {verdict}" for verdict, count in sorted(result.verdicts.items()))
     count = len(result.tables)
-    return [f"Forecasts of {count} table{'' if count == 1 else 's'}: {said}."]
+    return [f"Forecasts of {count} table{'' if count == 1 else 's'}: {said}.", *_of_kept(result)]
+
+
+def _of_kept(result: Verification) -> list[str]:
+    """What an outcome of a table that was left as it is says, and what it does not."""
+    kept = [table for table in result.tables if table.planned == "KEEP"]
+    if not kept:
+        return []
+    tables = (
+        "one was to stay as it is" if len(kept) == 1 else f"{len(kept)} were to stay as they are"
+    )
+    return [
+        f"Of these, {tables} (KEEP): there the forecast is that nothing moves at the setting in "
+        "force. That another setting would not have paid no outcome shows, for none was tried."
+    ]
 
 
 def title(result: Verification) -> str:

@@ -241,9 +241,11 @@ def _of_kept(
         since = "" if done is None else f", {done:.2g} updates a row since"
         what = f"nothing was changed, and it had not arrived when it was planned{since}"
         return judge_way(measured, before, forecast.mid, what)
-    if verdict == "failed":
-        return found
     is_inside = measured.overlaps(forecast, TOLERANCE)
+    if verdict == "failed":
+        return verdict, (
+            f"nothing was changed, and it is inside the forecast, yet {note}" if is_inside else note
+        )
     return ("undecided" if is_inside else "failed"), f"nothing was changed; {note}"
 
 
