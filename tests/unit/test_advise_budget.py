@@ -179,12 +179,12 @@ def test_one_of_several_has_a_part_of_the_budget_while_others_wait(
             try:
                 runner.play([piece])
             except BudgetSpent as spent:
-                return f"{n} runs, {spent.part:.0%}"
+                return f"{n} runs, {percent(spent.part)}"
         return "ended"
 
     with Runner(_inline(), budget_s=12.0, clock=lambda: 0.0) as runner:
         done = [found for _, found in runner.side_by_side(work, [10, 4, 10])]
-    assert done == ["5 runs, 33%", "ended", "ended"]
+    assert done == ["5 runs, 33 %", "ended", "ended"]
 
 
 def _simulating(

@@ -26,6 +26,7 @@ from pgheadroom.outcome import SUMMED, Outcome, of_sums
 from pgheadroom.predict.memory import check_memory
 from pgheadroom.profile import to_json
 from pgheadroom.schedule import run_pieces
+from pgheadroom.units import percent
 
 _SIZES = ("heap_pages", "index_pages")
 _COLUMNS = (*SUMMED, "wal_update_bytes", "old_page_upd", "old_page_hot_upd")
@@ -48,7 +49,7 @@ class BudgetSpent(Exception):  # noqa: N818 - reads as what happened
 
     def __init__(self, part: float) -> None:
         self.part = part
-        super().__init__(f"{part:.0%} of the budget is spent")
+        super().__init__(f"{percent(part)} of the budget is spent")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
