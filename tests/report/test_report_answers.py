@@ -16,7 +16,9 @@ from synthetic_lab import comparison
 
 import showing
 from pgheadroom.forms import FieldError
+from pgheadroom.lab import ratio_words
 from pgheadroom.lab.base import answers as shared
+from pgheadroom.types import Interval
 
 Result = dict[str, Any]
 
@@ -48,7 +50,7 @@ def test_update_cost() -> None:
     assert said is not None
     assert said.startswith(
         "The WAL of a HOT UPDATE (fillfactor 80) against one that is not HOT (fillfactor 100) is "
-        "0.264 times [0.260, 0.270] and its modified pages are 0.500 times [0.490, 0.510]"
+        "73.6 % lower [73.0, 74.0] and its modified pages are 50 % lower [49, 51]"
     )
     assert "at filler_length 64, update_bid 0" in said
     no_hot = synthetic_lab.update_cost()
@@ -66,7 +68,7 @@ def test_cluster_decay() -> None:
         "210.0 [207.9, 212.1] after 4 rounds (engine heap, fillfactor 100, churn_pct 2, index "
         "btree); clustering again, counted in pages at 100 range SELECTs a round, costs least when "
         "done after every 2 rounds; with engine sorted those pages are at the end, against heap, "
-        "0.620 times [0.600, 0.640] (93.8 to 95 % intervals)."
+        "38 % lower [36, 40] (93.8 to 95 % intervals)."
     )
     short = showing.answer(synthetic_lab.cluster_decay(rounds=1)) or ""
     assert "does not pay after 1 round" in short
@@ -103,8 +105,8 @@ def test_clients_scale() -> None:
     """The most clients against the fewest at the smallest and the largest data."""
     said = showing.answer(synthetic_lab.clients_scale()) or ""
     assert said.startswith(
-        "Throughput with 4 clients against 1 is 4.000 times [3.600, 4.400] at data_scale 1, not "
-        "shown to differ [0.900, 1.200] at data_scale 8"
+        "Throughput with 4 clients against 1 is 4.0 times [3.6, 4.4] at data_scale 1, not "
+        "shown to differ [-10 %, +20 %] at data_scale 8"
     )
     assert "of all 4 such comparisons 2 are higher, 2 are not shown to differ" in said
     assert "the highest median is 4,000 [3,960, 4,040] a second (clients 4, data_scale 1)" in said
@@ -119,8 +121,8 @@ def test_fillfactor() -> None:
     ]  # fmt: skip
     ratio = found[0]["ratio"]
     assert (
-        f"At fillfactor 90 against 100 the time of the accounts UPDATE is {ratio['mid']:.3f} times "
-        f"[{ratio['low']:.3f}, {ratio['high']:.3f}] where the data fit in memory, "
+        "At fillfactor 90 against 100 the time of the accounts UPDATE is "
+        f"{ratio_words.changed(Interval(**ratio))} where the data fit in memory, "
     ) in said
     assert "undecided (4 interleaved pairs; a verdict needs at least 5) with memory ten" in said
     assert "of all 9 such comparisons 3 are lower, 1 is higher" in said
@@ -134,10 +136,12 @@ def test_fillfactor_counted_only() -> None:
         item["pairs"] = 2
     both = showing.answer(counted) or ""
     assert "is undecided (2 interleaved pairs" in both
-    assert re.search(r"WAL per transaction is 0\.82\d times \[", both)
+    assert re.search(r"WAL per transaction is 1[78]\.\d % lower \[", both)
     counted["comparisons"] = [item for item in counted["comparisons"] if item not in times]
     only = showing.answer(counted) or ""
-    assert only.startswith("At fillfactor 90 against 100 WAL per transaction is 0.82")
+    assert only.startswith(
+        "At fillfactor 90 against 100 WAL per transaction is 17.8 % lower [17.3, 18.3]"
+    )
 
 
 @pytest.mark.parametrize("name", ["update-cost", "clients-scale", "fillfactor", "cluster-decay"])
@@ -148,7 +152,7 @@ def test_fewer_than_five_pairs_decide_nothing(name: str) -> None:
         item["pairs"] = 4
     said = showing.answer(result) or ""
     assert "undecided (4 interleaved pairs; a verdict needs at least 5)" in said
-    assert "times [" not in said
+    assert not re.search(r"(times|lower|higher) \[", said)
     assert "not shown to differ [" not in said
 
 
@@ -178,7 +182,7 @@ def test_a_control_that_excludes_one_decides_nothing() -> None:
     result["controls"] = [comparison("tps", {}, cell, (1.1, 1.2, 1.3), "higher")]
     said = showing.answer(result) or ""
     assert "undecided (the A/A control shows 1.100 to 1.300 where 1 is the truth)" in said
-    assert "4.000 times" not in said
+    assert not re.search(r"(times|lower|higher) \[", said)
 
 
 def test_a_verdict_against_its_own_interval_is_not_told() -> None:
@@ -187,7 +191,9 @@ def test_a_verdict_against_its_own_interval_is_not_told() -> None:
     for ends in ((0.9, 1.0, 1.1), (1.1, 1.2, 1.3), None):
         said = showing.answer(compared(comparison("tps", {"clients": 4}, at, ends, "lower")))
         assert said is not None
-        assert said.startswith("Undecided (its interval does not bear its verdict out): tps at ")
+        assert said.startswith(
+            "Undecided (its interval does not bear its verdict out): throughput at "
+        )
 
 
 def test_main_measures_are_told_in_their_order() -> None:
@@ -199,9 +205,9 @@ def test_main_measures_are_told_in_their_order() -> None:
         comparison("nopm", {"clients": 9}, at, (2.9, 3.0, 3.1), "higher"),
     )
     assert shared.told_of("nopm", "hot_frac")(showing.experiment(result)) == (
-        "nopm at clients 4 against clients 1 is not shown to differ [0.900, 1.100] (of all 2 such "
-        "comparisons 1 is higher, 1 is not shown to differ); hot_frac at clients 4 against clients "
-        "1 is 0.250 times [0.200, 0.300] (95 % intervals)."
+        "Rate of new orders at clients 4 against clients 1 is not shown to differ "
+        "[-10 %, +10 %] (of all 2 such comparisons 1 is higher, 1 is not shown to differ); HOT "
+        "share at clients 4 against clients 1 is about 0.25 times [0.20, 0.30] (95 % intervals)."
     )
 
 
@@ -217,8 +223,8 @@ def test_tprocc_tells_of_the_first_level_at_the_most_users() -> None:
     )
     said = showing.answer(result | {"name": "tprocc"}) or ""
     assert said.startswith("At fillfactor 80 against 100")
-    assert "new orders per minute are not shown to differ [0.900, 1.100], the HOT share" in said
-    assert "is 1.250 times [1.200, 1.300]; of all 3 comparisons of new orders per minute" in said
+    assert "new orders per minute are not shown to differ [-10 %, +10 %], the HOT share" in said
+    assert "is 1.25 times [1.20, 1.30]; of all 3 comparisons of new orders per minute" in said
     assert "0.600" not in said
 
 
@@ -230,8 +236,8 @@ def test_generic_takes_the_clearest_and_says_of_how_many() -> None:
     open_ = comparison("heap_pages", {"clients": 4}, at, (0.5, 0.5, 0.5), "lower", pairs=1)
     said = showing.answer(compared(wide, clear, open_)) or ""
     assert said.startswith(
-        "The clearest of 3 comparisons: tps at clients 4 against clients 1 is 0.550 times "
-        "[0.500, 0.600]; of all 3, 1 is lower, 1 is higher, 1 is undecided"
+        "The clearest of 3 comparisons: throughput at clients 4 against clients 1 is 45 % lower "
+        "[40, 50]; of all 3, 1 is lower, 1 is higher, 1 is undecided"
     )
 
 
@@ -241,7 +247,7 @@ def test_generic_without_a_difference() -> None:
     same = comparison("heap_pages", {"clients": 4}, at, (1, 1, 1), "equal")
     vague = comparison("tps", {"clients": 4}, at, (0.9, 1.0, 1.1), "no difference shown")
     assert showing.answer(compared(same)) == (
-        "heap_pages at clients 4 against clients 1 is equal in all 5 pairs."
+        "Heap size at clients 4 against clients 1 is equal in all 5 pairs."
     )
     said = showing.answer(compared(vague, same)) or ""
     assert said.startswith("None of 2 comparisons shows a difference (1 is equal, 1 is not shown")
@@ -251,7 +257,7 @@ def test_generic_without_comparisons() -> None:
     """From where to where the first measure goes, and that nothing was compared."""
     said = showing.answer(synthetic.unknown()) or ""
     assert said.startswith("Undecided (repetitions are not stated; a verdict needs at least 5)")
-    assert "rows_per_s is from 1,000 [900, 1,100] 1/s (step 0, mode a) to 1,002 [" in said
+    assert "rate of rows is from 1,000 [900, 1,100] 1/s (step 0, mode a) to 1,002 [" in said
 
 
 def test_two_records_compared_have_no_sentence_of_one_experiment() -> None:
@@ -262,14 +268,14 @@ def test_two_records_compared_have_no_sentence_of_one_experiment() -> None:
         comparison("wal_bytes", {"record": "B"}, {"record": "A"}, (1.1, 1.2, 1.3), "higher")
     ]
     said = showing.answer(result) or ""
-    assert said.startswith("wal_bytes at record B against record A is 1.200 times [1.100, 1.300]")
+    assert said.startswith("WAL at record B against record A is 20 % higher [10, 30]")
 
 
 def test_no_end_is_rounded_onto_one() -> None:
     """An interval that excludes 1 is never shown as one that touches it."""
     at = {"clients": 1, "server": "18"}
     item = comparison("tps", {"clients": 4}, at, (0.9991, 0.9995, 0.99996), "lower")
-    assert "0.99950 times [0.99910, 0.99996]" in (showing.answer(compared(item)) or "")
+    assert "0.050 % lower [0.004, 0.090]" in (showing.answer(compared(item)) or "")
 
 
 def test_an_unfinished_run_says_so() -> None:

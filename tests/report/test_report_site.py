@@ -100,7 +100,7 @@ def test_every_link_leads_somewhere(folder: Path) -> None:
 def test_overview_says_what_each_record_found(folder: Path, records: list[SiteRecord]) -> None:
     """Question, answer with interval, server, state, warnings, and what repeats the picture."""
     words = " ".join(Addresses((folder / "index.html").read_text()).words.split())
-    assert "is 0.264 times [0.260, 0.270] and its modified pages" in words
+    assert "is 73.6 % lower [73.0, 74.0] and its modified pages" in words
     assert words.count("What does an UPDATE of one row in a thousand write") == 2
     assert "PostgreSQL 16.14" in words
     assert "not complete" in words
@@ -112,7 +112,7 @@ def test_overview_says_what_each_record_found(folder: Path, records: list[SiteRe
 def test_answer_stands_first_on_each_page(folder: Path) -> None:
     """The page says what the overview says, before the findings."""
     words = " ".join(Addresses((folder / f"{PAGES[0]}.html").read_text()).words.split())
-    assert words.index("is 0.264 times [0.260, 0.270]") < words.index("In 6 of the 6 cells")
+    assert words.index("is 73.6 % lower [73.0, 74.0]") < words.index("In 6 of the 6 cells")
 
 
 def test_names_stay_text(folder: Path) -> None:
@@ -298,4 +298,4 @@ def test_one_page_still_holds_everything(records: list[SiteRecord]) -> None:
     page = Addresses(showing.page([(records[0].result, [])], title="one"))
     assert all(href.startswith("#") for href in page.hrefs)
     assert "#data" not in page.hrefs
-    assert "is 0.264 times [0.260, 0.270]" in page.words
+    assert "is 73.6 % lower [73.0, 74.0]" in page.words

@@ -90,7 +90,7 @@ def test_undecided_says_why() -> None:
 def test_evidence_is_said_of_every_table_of_numbers() -> None:
     """Each number says whether it was measured, predicted, estimated or assumed."""
     generic = {table.title: table.evidence() for table in showing.tables(synthetic.unknown())}
-    assert generic["Results"] == "Measured: rows_per_s; predicted: heap_pages."
+    assert generic["Results"] == "Measured: rate of rows; predicted: heap size."
     result, _ = synthetic.fillfactor()
     for table in showing.tables(result):
         if table.section in ("results", "comparisons", "controls"):

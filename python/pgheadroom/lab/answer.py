@@ -18,6 +18,7 @@ from pgheadroom.lab.answer_words import (
     tally,
     undecided,
 )
+from pgheadroom.lab.measure_titles import title
 from pgheadroom.lab.reading import Result
 from pgheadroom.stats import ComparisonVerdict
 
@@ -51,7 +52,7 @@ def _generic(result: Result) -> str | None:
     if clearest.distance > 0:
         text = f"{named(result, clearest)} is {said.compared(clearest)}"
         if len(every) == 1:
-            return said.ended(text, name_first=True)
+            return said.ended(text)
         return said.ended(
             f"the clearest of {len(every)} comparisons: {text}; of all {len(every)}, {tally(every)}"
         )
@@ -62,7 +63,7 @@ def _generic(result: Result) -> str | None:
         return said.ended(f"undecided ({first.reason}): {named(result, first)}{more}")
     first = decided[0]
     if len(every) == 1:
-        return said.ended(f"{named(result, first)} is {said.compared(first)}", name_first=True)
+        return said.ended(f"{named(result, first)} is {said.compared(first)}")
     return said.ended(
         f"none of {len(every)} comparisons shows a difference ({tally(every)}): "
         f"{named(result, first)} is {said.compared(first)}"
@@ -82,7 +83,7 @@ def _range(result: Result) -> str | None:
             continue
         said = Sentence()
         ends = [pick(known, key=lambda item: item[0])[1] for pick in (min, max)]
-        name = reading.printable(measure.name)
+        name = title(measure.name)
         unit = f" {reading.printable(measure.unit)}" if measure.unit else ""
         low, high = (
             f"{said.figure(cell, measure.name)}{unit}{f' ({place})' if place else ''}"
@@ -95,5 +96,5 @@ def _range(result: Result) -> str | None:
             else f"{name} is from {low} to {high}; nothing was compared"
         )
         reason = few_repetitions(ends)
-        return said.ended(undecided(reason, text), name_first=reason is None)
+        return said.ended(undecided(reason, text))
     return None

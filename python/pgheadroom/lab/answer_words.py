@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pgheadroom.lab import reading
+from pgheadroom.lab import ratio_words, reading
+from pgheadroom.lab.measure_titles import title
 from pgheadroom.lab.reading import Result
 from pgheadroom.lab.result import ComparedCells
 from pgheadroom.stats import PAIRS_MIN, ComparisonVerdict
@@ -22,8 +23,6 @@ from pgheadroom.types import Interval
 SaidCell = Mapping[str, Any]
 """A cell of a result, of which a sentence takes what it knows to be numbers."""
 
-_RATIO_DIGITS = 3
-_RATIO_DIGITS_MAX = 7
 _COUNTS_DIGITS = 4
 
 
@@ -159,7 +158,7 @@ def named(result: Result, item: Compared) -> str:
     sides = [reading.at(cell, item.changed) for cell in (item.cell, item.against)]
     between = f" at {sides[0]} against {sides[1]}" if all(sides) else ""
     where = item.differs_at(result)
-    return f"{reading.printable(item.measure)}{between}{f' ({where})' if where else ''}"
+    return f"{title(item.measure)}{between}{f' ({where})' if where else ''}"
 
 
 class Sentence:
@@ -168,23 +167,15 @@ class Sentence:
     def __init__(self) -> None:
         self._levels: list[float] = []
 
-    def ratio(self, ratio: Interval) -> str:
-        """`"0.930 times [0.901, 0.960]"`, with so many digits that no end is rounded onto 1."""
-        return f"{_written(ratio.mid, self._digits(ratio))} times {self.range(ratio)}"
+    def ratio(self, ratio: Interval, *, of_share: bool = False) -> str:
+        """How much higher or lower: `"7.0 % lower [4.0, 9.9]"`."""
+        self._levels.append(ratio.level)
+        return ratio_words.changed(ratio, of_share=of_share)
 
     def range(self, ratio: Interval) -> str:
-        """The ends of a ratio alone."""
+        """The ends of a ratio alone: `"[-12 %, +4 %]"`."""
         self._levels.append(ratio.level)
-        digits = self._digits(ratio)
-        return f"[{_written(ratio.low, digits)}, {_written(ratio.high, digits)}]"
-
-    @staticmethod
-    def _digits(ratio: Interval) -> int:
-        for digits in range(_RATIO_DIGITS, _RATIO_DIGITS_MAX):
-            ends = (round(end, digits) for end in (ratio.low, ratio.high) if end != 1)
-            if all(end not in (0, 1) for end in ends):
-                return digits
-        return _RATIO_DIGITS_MAX
+        return ratio_words.ends(ratio)
 
     def compared(self, item: Compared) -> str:
         """A comparison after "is": times, equal, not shown to differ, or undecided and why."""
@@ -192,7 +183,7 @@ class Sentence:
             item.verdict in (ComparisonVerdict.HIGHER, ComparisonVerdict.LOWER)
             and item.ratio is not None
         ):
-            return self.ratio(item.ratio)
+            return self.ratio(item.ratio, of_share=item.measure.endswith("_frac"))
         if item.verdict is ComparisonVerdict.NOT_SHOWN and item.ratio is not None:
             return f"not shown to differ {self.range(item.ratio)}"
         return (
@@ -203,31 +194,27 @@ class Sentence:
         """A cell's measure with its interval; None when the cell has no number there."""
         value = reading.value(cell, measure)
         scale = 100 if measure.endswith("_frac") else 1
-        if isinstance(value, Interval):
+        if isinstance(value, Interval) and value.low < value.high:
             self._levels.append(value.level)
             parts = [part * scale for part in (value.mid, value.low, value.high)]
             mid, low, high = (f"{part:,.{_decimals(parts)}f}" for part in parts)
-            return f"{mid} [{low}, {high}]{' %' if scale == 100 else ''}"
+            ends = "" if mid == low == high else f" [{low}, {high}]"
+            return f"{mid}{ends}{' %' if scale == 100 else ''}"
         found = reading.middle(value)
         if found is None:
             return None
         shown = f"{found * scale:,.{_decimals([found * scale])}f}"
         return f"{shown} %" if scale == 100 else shown
 
-    def ended(self, text: str, *, name_first: bool = False) -> str:
-        """
-        The sentence with its first letter large, the intervals' coverage, and a full stop.
-
-        Args:
-            text: The sentence without them.
-            name_first: It begins with a measure's name, whose letters stay as they are.
-        """
+    def ended(self, text: str) -> str:
+        """The sentence with its first letter large, the intervals' coverage, and a full stop."""
         shown = list(dict.fromkeys(f"{level * 100:.3g}" for level in sorted(self._levels)))
         covered = ""
         if shown:
             span = shown[0] if len(shown) == 1 else f"{shown[0]} to {shown[-1]}"
             covered = f" ({span} % interval{'s' if len(self._levels) > 1 else ''})"
-        begun = text if name_first else f"{text[:1].upper()}{text[1:]}"
+        # A measure without a title begins with its name, whose letters stay as they are.
+        begun = text if "_" in text.split(" ", maxsplit=1)[0] else f"{text[:1].upper()}{text[1:]}"
         return f"{begun}{covered}."
 
 
@@ -247,10 +234,6 @@ def changes(first: SaidCell, last: SaidCell, measure: str) -> bool:
     if not isinstance(one, Interval) or not isinstance(other, Interval):
         return False
     return few_repetitions([first, last]) is None and (one.high < other.low or other.high < one.low)
-
-
-def _written(value: float, digits: int) -> str:
-    return f"{value:.{digits}f}" if abs(value) < 1000 else f"{value:,.1f}"
 
 
 def _decimals(parts: Sequence[float]) -> int:

@@ -20,10 +20,11 @@ from typing import Any, Literal
 
 import altair as alt
 
+from pgheadroom.lab import measure_titles
 from pgheadroom.lab.design import Measure
 from pgheadroom.lab.reading import middle, printable
 from pgheadroom.lab.result import CellValue
-from pgheadroom.report.columns import measure_column, share_title
+from pgheadroom.report.columns import measure_column
 from pgheadroom.report.table import Column
 from pgheadroom.types import Interval
 
@@ -211,8 +212,7 @@ def legend_title(names: Sequence[str]) -> str | None:
 def panel_title(measure: Measure, *, ratio: bool = False) -> str:
     """A measure as the heading of a panel, with unit and which way is better."""
     column = measure_column(measure)
-    name = share_title(measure.name) if column.style == "share" else measure.name
-    parts = [title_text(name)]
+    parts = [title_text(measure_titles.title(measure.name))]
     if ratio:
         parts.append("ratio")
     elif column.unit:

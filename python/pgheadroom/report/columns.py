@@ -4,7 +4,7 @@ Columns of an experiment's tables: its factors lead, its measures follow.
 
 from __future__ import annotations
 
-from pgheadroom.lab import reading
+from pgheadroom.lab import measure_titles, reading
 from pgheadroom.lab.design import Measure
 from pgheadroom.lab.reading import Result
 from pgheadroom.lab.result import CellValue, FactorLevels, ResultCell
@@ -30,18 +30,13 @@ def measure_column(
     share = measure.name.endswith("_frac")
     return Column(
         key=measure.name,
-        title=title or reading.printable(share_title(measure.name) if share else measure.name),
+        title=title or measure_titles.title(measure.name),
         unit="%" if share else measure.unit,
         style="share" if share else "number",
         group=group,
         evidence=measure.evidence,
         description=measure.description,
     )
-
-
-def share_title(name: str) -> str:
-    """A fraction's name where it is shown to people: `hot_frac` is shown as `hot_pct`."""
-    return f"{name.removesuffix('_frac')}_pct"
 
 
 def by_name(result: Result) -> dict[str, Measure]:

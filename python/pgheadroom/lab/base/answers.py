@@ -30,7 +30,7 @@ def told_of(*measures: str) -> Callable[[Result], str | None]:
                 if len(every) > 1:
                     text += f" (of all {len(every)} such comparisons {tally(every)})"
                 parts.append(text)
-        return said.ended("; ".join(parts), name_first=True) if parts else None
+        return said.ended("; ".join(parts)) if parts else None
 
     return answer
 

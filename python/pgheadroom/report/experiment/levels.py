@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from pgheadroom.lab import reading
+from pgheadroom.lab import measure_titles, reading
 from pgheadroom.lab.design import Measure
 from pgheadroom.lab.presentation import Levels, Percentiles, Ratios
 from pgheadroom.lab.reading import Result, group_label
@@ -217,7 +217,7 @@ def _sizes(result: Result, form: Levels, *, is_key: bool) -> Chart | None:
         panels.append(
             Panel(
                 title=title_text(
-                    f"{name.removesuffix('_pages')} after the run, MiB, lower is better"
+                    f"{measure_titles.title(name)} after the run, MiB, lower is better"
                 ),
                 rows=rows,
                 form=form.form,

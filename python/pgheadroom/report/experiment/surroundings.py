@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pgheadroom import units
-from pgheadroom.lab import reading
+from pgheadroom.lab import measure_titles, reading
 from pgheadroom.lab.design import Measure
 from pgheadroom.lab.reading import Result
 from pgheadroom.lab.result import ComparedCells, DocumentFigure
@@ -95,7 +95,7 @@ def _place_of(item: ComparedCells, items: Sequence[ComparedCells]) -> int:
 
 def _measure_heading(name: str, measure: Measure | None) -> str:
     better = f" ({measure.better} is better)" if measure and measure.better else ""
-    return f"{reading.printable(name)}{better}"
+    return f"{measure_titles.title(name)}{better}"
 
 
 def compared(cell: Mapping[str, Any], against: Mapping[str, Any], name: str) -> str | None:

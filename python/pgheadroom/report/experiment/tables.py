@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from pgheadroom.lab import measure_titles, reading
 from pgheadroom.lab import presentation as forms
-from pgheadroom.lab import reading
 from pgheadroom.lab.design import Measure
 from pgheadroom.lab.presentation import TableForm
 from pgheadroom.lab.reading import Result
@@ -19,7 +19,6 @@ from pgheadroom.report.columns import (
     lead_factors,
     level,
     measure_column,
-    share_title,
 )
 from pgheadroom.report.table import Column, Table
 
@@ -186,7 +185,7 @@ def beside(
     known, leads = by_name(result), lead_factors(result)
     columns: list[Column] = [factor_column(factor) for factor in leads]
     for name in shown:
-        group = share_title(name) if name.endswith("_frac") else name
+        group = measure_titles.title(name)
         for key, heading in ((name, "measured"), (f"{PREFIX}{name}", "predicted")):
             measure = known.get(key, Measure(name=key))
             columns.append(measure_column(measure, title=heading, group=group))

@@ -39,4 +39,4 @@ def answer(result: Result) -> str | None:
     group = cell_of(result, picked[0].cell) if clients else None
     if group is not None and (size := said.figure(group, "commits_per_sync")):
         parts.insert(1, f"{size} commits share a sync there")
-    return said.ended("; ".join(parts), name_first=True)
+    return said.ended("; ".join(parts))

@@ -55,7 +55,7 @@ def answer(result: Result) -> str | None:
                 f"{figures[1]} at {reading.at(few, ('rows',))}"
             )
             parts.append(wal if every else undecided(reason, wal))
-    return said.ended("; ".join(parts), name_first=bool(every)) if parts else None
+    return said.ended("; ".join(parts)) if parts else None
 
 
 def _ends(result: Result, factor: str, measure: str) -> list[SaidCell | None]:
