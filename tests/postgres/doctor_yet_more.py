@@ -168,4 +168,76 @@ YET_MORE = (
         check=lambda finding, _: equal((finding.remedy.sql, finding.remedy.undo), ((), None)),
         undo="ALTER SYSTEM RESET autovacuum;\nSELECT pg_reload_conf();\n",
     ),
+    Scenario(
+        rule="replica-identity-full",
+        name="with-a-filter",
+        about="t",
+        severity="info",
+        common="CREATE TABLE t (id int PRIMARY KEY, v int);\n"
+        "ALTER TABLE t REPLICA IDENTITY FULL;\nINSERT INTO t VALUES (1, 1);\n",
+        fires="CREATE PUBLICATION p FOR TABLE t;\nUPDATE t SET v = 2;\n",
+        # By its key alone updates fail: the filter needs the column.
+        silent="CREATE PUBLICATION p FOR TABLE t WHERE (v > 0);\nUPDATE t SET v = 2;\n",
+    ),
+    Scenario(
+        rule="published-without-identity",
+        name="excepted",
+        about="t",
+        severity="info",
+        common="CREATE TABLE t (v int) PARTITION BY LIST (v);\n"
+        "CREATE TABLE t_one PARTITION OF t FOR VALUES IN (1);\n",
+        fires="CREATE PUBLICATION p FOR ALL TABLES;\n",
+        silent="CREATE PUBLICATION p FOR ALL TABLES EXCEPT (TABLE t);\nUPDATE t SET v = 1;\n",
+        since=19,
+    ),
+    Scenario(
+        rule="partitioned-index",
+        name="of-an-invalid-part",
+        about="p_v",
+        severity="warning",
+        common="CREATE TABLE p (v int) PARTITION BY LIST (v);\n"
+        "CREATE TABLE p_one PARTITION OF p FOR VALUES IN (1);\n"
+        "CREATE INDEX p_v ON ONLY p (v);\nCREATE INDEX p_one_v ON p_one (v);\n",
+        fires="UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'p_one_v'::regclass;\n"
+        "ALTER INDEX p_v ATTACH PARTITION p_one_v;\n",
+        silent="UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'p_one_v'::regclass;\n"
+        "ALTER INDEX p_v ATTACH PARTITION p_one_v;\nREINDEX INDEX CONCURRENTLY p_one_v;\n"
+        "ALTER INDEX p_v ATTACH PARTITION p_one_v;\n",
+        check=lambda finding, _: equal(finding.numbers["lacking"], 1),
+    ),
+    Scenario(
+        rule="constraint-not-valid",
+        name="inherited",
+        about="p.positive",
+        severity="info",
+        common="CREATE TABLE p (v int) PARTITION BY LIST (v);\n"
+        "CREATE TABLE p_one PARTITION OF p FOR VALUES IN (1);\n"
+        "ALTER TABLE p ADD CONSTRAINT positive CHECK (v > 0) NOT VALID;\n",
+        silent="ALTER TABLE p VALIDATE CONSTRAINT positive;\n",
+    ),
+    Scenario(
+        rule="constraint-not-valid",
+        name="not-null",
+        about="t.there",
+        severity="info",
+        common="CREATE TABLE t (v int);\n"
+        "ALTER TABLE t ADD CONSTRAINT there NOT NULL v NOT VALID;\n",
+        silent="ALTER TABLE t VALIDATE CONSTRAINT there;\n",
+        since=18,
+    ),
+    Scenario(
+        rule="planner-switches",
+        name="for-all-roles",
+        about="enable_seqscan",
+        severity="warning",
+        fires="ALTER ROLE ALL SET enable_seqscan = off;\n",
+        check=lambda finding, _: equal(
+            (finding.remedy.sql, finding.remedy.undo),
+            (
+                ("ALTER ROLE ALL RESET enable_seqscan",),
+                "ALTER ROLE ALL SET enable_seqscan = 'off'",
+            ),
+        ),
+        undo="ALTER ROLE ALL RESET enable_seqscan;\n",
+    ),
 )

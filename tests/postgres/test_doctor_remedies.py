@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from doctor_scenarios import LOG
 from doctor_sides import SETTINGS, database, examined, run
+from test_doctor_rules import asked, burn
 
 from pgheadroom.doctor import Finding
 from pgheadroom.servers import Cluster, Host, ServerPrograms
@@ -70,3 +72,47 @@ def test_a_threshold_and_its_undo(server: Cluster) -> None:
         assert examined(server, dbname, "large-table-trigger").findings == ()
         undone(server, dbname, found)
         assert examined(server, dbname, "large-table-trigger").findings == found
+
+
+def test_an_invalid_slot_holds_nothing(server: Cluster) -> None:
+    """Its position is still shown; rows that are younger are frozen all the same."""
+    with database(server, "slots") as dbname:
+        run(server, dbname, "SELECT pg_create_logical_replication_slot('log', 'pgoutput')")
+        try:
+            burn(server, dbname, 100_000)
+            held = examined(server, dbname, "horizon-holder").findings
+            assert [each.object for each in held] == ["slot log"]
+            run(
+                server,
+                dbname,
+                LOG.format(70) + ";\nALTER SYSTEM SET max_slot_wal_keep_size = '1MB';\n"
+                "SELECT pg_reload_conf();\nCHECKPOINT",
+            )
+            slots = "pg_replication_slots WHERE wal_status = 'lost'"
+            assert asked(server, f"SELECT age(catalog_xmin) FROM {slots}") >= 100_000
+            assert examined(server, dbname, "horizon-holder").findings == ()
+            (lost,) = examined(server, dbname, "slot-keeps-wal").findings
+            assert (lost.severity, lost.price.amount) == ("error", 0)
+            assert "conflict" not in lost.text
+            run(server, dbname, "VACUUM (FREEZE) pg_am")
+            frozen = "SELECT age(relfrozenxid) < 1000 FROM pg_class WHERE relname = 'pg_am'"
+            with server.connect(dbname) as connection:
+                assert connection.execute(frozen.encode()).fetchone() == (True,)
+        finally:
+            run(
+                server,
+                dbname,
+                "SELECT pg_drop_replication_slot('log');\n"
+                "ALTER SYSTEM RESET max_slot_wal_keep_size;\nSELECT pg_reload_conf()",
+            )
+
+
+def test_settings_that_are_kept_outside(newest: ServerPrograms) -> None:
+    """ALTER SYSTEM would be refused: what to set is said in words."""
+    wanted = {"log_autovacuum_min_duration": "-1", "allow_alter_system": "off"}
+    with Host(newest) as host:
+        cluster = host.cluster("main")
+        cluster.start({**SETTINGS, **wanted})
+        (found,) = examined(cluster, "postgres", "autovacuum-log-off").findings
+    assert (found.remedy.sql, found.remedy.undo) == ((), None)
+    assert "is kept, log_autovacuum_min_duration = '1s'; then a reload." in found.remedy.text

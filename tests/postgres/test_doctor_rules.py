@@ -214,6 +214,9 @@ def test_horizon_holders(shared: Cluster) -> None:
         assert found is not None
         assert found.severity == "info"
         near(found.numbers["age_s"], 600)
+        # Its parts elsewhere may be committed: which it is to be, only its manager knows.
+        assert found.remedy.sql == ()
+        assert "COMMIT PREPARED 'two' or ROLLBACK PREPARED 'two'" in found.remedy.text
 
         run(shared, dbname, "SELECT pg_create_logical_replication_slot('log', 'pgoutput')")
         assert look().findings == look(ahead_s=7200).findings == ()
@@ -468,6 +471,13 @@ def test_ages(aging: Cluster) -> None:
         "postgres",
         "CREATE TABLE t (id int);\nINSERT INTO t SELECT generate_series(1, 16000)",
     )
+    # As DROP DATABASE leaves it where it is interrupted: its ids hold nobody up.
+    run(
+        aging,
+        "postgres",
+        "CREATE DATABASE half_gone;\n"
+        "UPDATE pg_database SET datconnlimit = -2 WHERE datname = 'half_gone'",
+    )
     rules = ("transaction-ids", "multixact-ids", "wraparound-vacuum")
     for rule in rules:
         assert examined(aging, "postgres", rule).findings == ()
@@ -483,7 +493,9 @@ def test_ages(aging: Cluster) -> None:
         # Those of catalogs come and go beside it.
         found = next(each for each in forced.findings if each.object == "public.t")
         assert found.severity == "info"
-        _old_ids(rate, examined(aging, "postgres", "transaction-ids").findings)
+        aged = examined(aging, "postgres", "transaction-ids").findings
+        _old_ids(rate, aged)
+        assert "database half_gone" not in {found.object for found in aged}
         old = locked_by_two(aging).findings
         of_database = [found for found in old if found.object == "database postgres"]
         assert len(of_database) == 1

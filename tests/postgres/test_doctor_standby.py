@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from doctor_scenarios import LOG
 from doctor_sides import DAY_S, conninfo, examined, near, run
 from test_doctor_rules import asked, burn, only, servers, until
 
@@ -17,9 +18,11 @@ def follow(primary: Cluster, standby: Cluster, slot: str) -> None:
     env = primary.client_env()
     standby.start(
         {
-            "primary_conninfo": f"host={env['PGHOST']} port={env['PGPORT']} user=postgres",
+            "primary_conninfo": f"host={env['PGHOST']} port={env['PGPORT']} user=postgres"
+            " dbname=postgres",
             "primary_slot_name": slot,
             "hot_standby_feedback": "on",
+            "wal_level": "logical",
             "wal_receiver_status_interval": "1s",
         }
     )
@@ -60,6 +63,36 @@ def waited_for(primary: Cluster, names: str) -> tuple[Finding, ...]:
     return found
 
 
+def copied_slot(primary: Cluster, standby: Cluster) -> None:
+    """One that is copied for a failover: the primary tells of it, for there it can be dropped."""
+    create = "SELECT pg_create_logical_replication_slot('copied', 'pgoutput', failover => true)"
+    run(primary, "postgres", create)
+
+    def is_copied() -> bool:
+        run(
+            primary,
+            "postgres",
+            "SELECT pg_replication_slot_advance('copied', pg_current_wal_lsn())",
+        )
+        run(standby, "postgres", "SELECT pg_sync_replication_slots()")
+        there = "SELECT count(*) = 1 FROM pg_replication_slots WHERE synced AND NOT temporary"
+        return bool(asked(standby, there))
+
+    until(is_copied, "the standby has the slot")
+    log = LOG.format(70)
+    run(primary, "postgres", log)
+    end = asked(primary, "SELECT pg_current_wal_lsn()::text")
+    until(
+        lambda: bool(asked(standby, f"SELECT pg_last_wal_replay_lsn() >= '{end}'::pg_lsn")),
+        "the standby has replayed it",
+    )
+    there = examined(standby, "postgres", "slot-keeps-wal")
+    kept = examined(primary, "postgres", "slot-keeps-wal")
+    assert [found.object for found in kept.findings] == ["slot copied"]
+    assert there.findings == ()
+    run(primary, "postgres", "SELECT pg_drop_replication_slot('copied')")
+
+
 @pytest.mark.parametrize("programs_of", servers())
 def test_beside_a_standby(programs_of: ServerPrograms) -> None:
     """A snapshot there holds the primary's horizon, by its slot or by feedback alone."""
@@ -67,7 +100,7 @@ def test_beside_a_standby(programs_of: ServerPrograms) -> None:
         primary = host.cluster("primary")
         standby = host.copy(primary, "standby")
         (standby.data_dir / "standby.signal").touch()
-        primary.start({"autovacuum": "off"})
+        primary.start({"autovacuum": "off", "wal_level": "logical", "max_wal_size": "32MB"})
         run(
             primary,
             "postgres",
@@ -100,6 +133,9 @@ def test_beside_a_standby(programs_of: ServerPrograms) -> None:
         assert not there.cut_off, there.blind
         blind = {each.rule for each in there.blind if "ask the primary" in each.why}
         assert blind == {rule.id for rule in all_rules() if not rule.on_standby}
+
+        if primary.version.major >= 17:
+            copied_slot(primary, standby)
 
         standby.stop()
         run(primary, "postgres", "SELECT pg_drop_replication_slot('of_standby')")

@@ -12,6 +12,7 @@ from pgheadroom.doctor.values import Finding, Remedy
 _DROPPING = ("duplicate-index", "overlapping-index", "unused-index")
 """Rules that drop an index, the surest first: whoever has the same index twice loses nothing."""
 _RELOAD = "SELECT pg_reload_conf()"
+_ALTER = "ALTER SYSTEM "
 _HERE = ("SELECT ", "ALTER SYSTEM ")
 """Beginnings of what a standby runs itself."""
 
@@ -73,14 +74,34 @@ def _later(finding: Finding, why: str) -> Finding:
     return replace(finding, remedy=Remedy(text=f"{why} Look again afterwards."))
 
 
-def runnable(finding: Finding, *, is_standby: bool) -> Finding:
-    """The finding, its undo in force where it changes a setting; at a standby, where it is done."""
+def runnable(finding: Finding, *, is_standby: bool, allows_alter: bool = True) -> Finding:
+    """
+    The finding as it can be done here.
+
+    Its undo is in force where it changes a setting; at a standby it says where it is done; where
+    the configuration is kept outside (allow_alter_system, from 17 on) it says what to set there.
+    """
     remedy = finding.remedy
+    if not allows_alter and any(each.startswith(_ALTER) for each in remedy.sql):
+        remedy = _outside(remedy)
     if remedy.undo is not None and remedy.undo.startswith("ALTER SYSTEM") and _RELOAD in remedy.sql:
         remedy = replace(remedy, undo=f"{remedy.undo}; {_RELOAD}")
     if is_standby and _changes_data(remedy.sql):
         remedy = replace(remedy, text=f"On the primary: {remedy.text}")
     return finding if remedy is finding.remedy else replace(finding, remedy=remedy)
+
+
+def _outside(remedy: Remedy) -> Remedy:
+    said = []
+    for statement in remedy.sql:
+        how, _, what = statement.removeprefix(_ALTER).partition(" ")
+        if statement.startswith(_ALTER):
+            said.append(what if how == "SET" else f"{what} taken out")
+    text = (
+        f"{remedy.text} ALTER SYSTEM is not allowed here (allow_alter_system): where the "
+        f"configuration is kept, {', '.join(said)}; then a reload."
+    )
+    return replace(remedy, sql=(), text=text, undo=None)
 
 
 def _changes_data(statements: Sequence[str]) -> bool:

@@ -108,8 +108,13 @@ class Examination:
     def _settle(self) -> None:
         """What is to be done, of all findings together: it agrees, and can be run."""
         is_standby = bool(self._moment["in_recovery"])
+        allows_alter = self._settings.get("allow_alter_system") != "off"
         self._findings = [
-            runnable(with_definition(found, self._definition), is_standby=is_standby)
+            runnable(
+                with_definition(found, self._definition),
+                is_standby=is_standby,
+                allows_alter=allows_alter,
+            )
             for found in agreed(self._findings)
         ]
 

@@ -26,6 +26,7 @@ def change_of(row: QueryRow, to: str, text: str, cost: str | None) -> Remedy:
     name, source = str(row["object"]), str(row["source"])
     old = f"{name} = {shown_literal(str(row['setting']))}"
     scope = {
+        "global": "ALTER ROLE ALL",
         "database": f"ALTER DATABASE {row['database']}",
         "user": f"ALTER ROLE {row['role']}",
         "database user": f"ALTER ROLE {row['role']} IN DATABASE {row['database']}",
@@ -58,7 +59,10 @@ def change_of(row: QueryRow, to: str, text: str, cost: str | None) -> Remedy:
             ),
             text=text,
             cost=cost,
-            undo=f"ALTER SYSTEM SET {old}" if is_auto else f"ALTER SYSTEM RESET {name}",
+            # A role that may not see which file it is takes back by value.
+            undo=f"ALTER SYSTEM SET {old}"
+            if is_auto or (file is None and source == "configuration file")
+            else f"ALTER SYSTEM RESET {name}",
         )
     if is_auto:
         return Remedy(

@@ -50,7 +50,7 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
                 text=f"Upgrade. What later majors change for updates and space: {gains or 'see '}"
                 f"{'' if gains else 'their release notes'}.",
                 cost="pg_upgrade takes minutes; statistics have to be taken anew unless it is to "
-                "18 or later from a version that keeps them",
+                "18 or later",
             ),
             major=int(row["major"]),
             days_since=round(-left_days, 1),

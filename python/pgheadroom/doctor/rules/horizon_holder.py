@@ -34,6 +34,7 @@ WITH holders AS (
     LEFT JOIN pg_stat_progress_analyze z
       ON z.pid = a.pid AND a.backend_type = 'autovacuum worker'
     WHERE a.pid <> pg_backend_pid() AND a.backend_type <> 'walsender'
+      AND (a.leader_pid IS NULL OR a.leader_pid = a.pid)  -- a worker ends with its leader
       AND (a.backend_type <> 'autovacuum worker' OR z.pid IS NOT NULL)
       AND a.pid NOT IN (SELECT v.pid FROM pg_stat_progress_vacuum v)
       AND NOT EXISTS (
@@ -58,7 +59,10 @@ WITH holders AS (
     SELECT 'slot', s.slot_name::text, NULL, s.slot_type, CASE WHEN s.active THEN 'active' ELSE
            'inactive' END, s.database::text, true, s.xmin IS NULL,
            false, coalesce(age(s.xmin), age(s.catalog_xmin))::int8, {inactive}
-    FROM pg_replication_slots s WHERE s.xmin IS NOT NULL OR s.catalog_xmin IS NOT NULL
+    FROM pg_replication_slots s
+    WHERE (s.xmin IS NOT NULL OR s.catalog_xmin IS NOT NULL)
+      -- One that is invalid keeps nothing (ReplicationSlotsComputeRequiredXmin), nor does a copy.
+      AND s.wal_status IS DISTINCT FROM 'lost' AND NOT ({copied})
 ), dead AS (
     SELECT sum(dead)::int8 AS rows,
            sum(dead * relpages * 8192.0 / nullif(live + dead, 0))::float8 AS bytes
@@ -71,8 +75,10 @@ FROM holders h CROSS JOIN dead d
 ORDER BY h.age_xids DESC, h.from_epoch_s
 """
 _SQL = {
-    15: _HOLDERS.replace("{inactive}", "NULL"),
-    17: _HOLDERS.replace("{inactive}", "extract(epoch FROM s.inactive_since)::float8"),
+    15: _HOLDERS.replace("{inactive}", "NULL").replace("{copied}", "false"),
+    17: _HOLDERS.replace("{inactive}", "extract(epoch FROM s.inactive_since)::float8").replace(
+        "{copied}", "s.synced AND pg_is_in_recovery()"
+    ),
 }
 
 
@@ -177,9 +183,9 @@ def _remedy(row: QueryRow) -> Remedy:
         )
     if row["kind"] == "prepared transaction":
         return Remedy(
-            sql=(f"ROLLBACK PREPARED {shown_literal(name)}",),
-            text="Ask the transaction manager whether it is to be committed; then COMMIT PREPARED "
-            "or ROLLBACK PREPARED, in its database.",
+            text="Ask the transaction manager whether it is to be committed, for its parts "
+            f"elsewhere may be; then COMMIT PREPARED {shown_literal(name)} or ROLLBACK PREPARED "
+            f"{shown_literal(name)}, in its database.",
             cost="what it has done is lost, if it is rolled back",
         )
     if row["kind"] == "slot":

@@ -18,6 +18,8 @@ SELECT d.datname AS name, mxid_age(d.datminmxid)::int8 AS age_mxids,
           ORDER BY mxid_age(c.relminmxid) DESC, c.oid LIMIT 1) END AS oldest,
        d.datallowconn AS lets_in
 FROM pg_database d
+-- One whose DROP was interrupted does not count (vac_truncate_clog), and nobody can enter it.
+WHERE d.datconnlimit <> -2
 """
 
 

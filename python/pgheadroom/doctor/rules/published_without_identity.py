@@ -17,7 +17,7 @@ _SQL = """
 WITH RECURSIVE published AS (
     SELECT p.oid AS pub, c.oid AS relid
     FROM pg_publication p JOIN pg_class c ON c.relkind IN ('r', 'p')
-    WHERE p.puballtables
+    WHERE p.puballtables{but}
     UNION
     SELECT r.prpubid, r.prrelid FROM pg_publication_rel r{excepted}
     UNION
@@ -115,9 +115,14 @@ RULE = Rule(
     question="Do updates of published tables fail?",
     book=("B14.7",),
     sql={
-        15: _SQL.replace("{excepted}", ""),
+        15: _SQL.replace("{excepted}", "").replace("{but}", ""),
+        # ALL TABLES EXCEPT, of a partitioned table with all its partitions.
         19: _SQL.replace(
             "{excepted}", " WHERE NOT coalesce((to_jsonb(r) ->> 'prexcept')::bool, false)"
+        ).replace(
+            "{but}",
+            " AND NOT EXISTS (SELECT FROM pg_publication_rel r WHERE r.prpubid = p.oid"
+            " AND r.prrelid IN (c.oid, pg_partition_root(c.oid)))",
         ),
     },
     decide=_decide,

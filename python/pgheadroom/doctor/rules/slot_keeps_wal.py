@@ -17,7 +17,7 @@ SELECT s.slot_name::text AS name, s.slot_type, s.active, s.wal_status, s.safe_wa
        greatest((CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()
                       ELSE pg_current_wal_insert_lsn() END - s.restart_lsn), 0)::float8
          AS kept_bytes,
-       {reason} AS reason
+       {reason} AS reason, {copied} AS is_copied
 FROM pg_replication_slots s WHERE NOT s.temporary
 """
 
@@ -25,13 +25,16 @@ FROM pg_replication_slots s WHERE NOT s.temporary
 def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
     allowed = facts.number("max_wal_size") * _MIB
     for row in rows:
-        kept = float(row["kept_bytes"] or 0)
         severity: Severity
         is_lost = row["wal_status"] == "lost"
+        # One that is invalid keeps none (ReplicationSlotsComputeRequiredLSN).
+        kept = 0.0 if is_lost else float(row["kept_bytes"] or 0)
         if is_lost:
             severity, state = "error", f"is invalid ({row['reason'] or 'wal_status lost'})"
         elif row["wal_status"] == "unreserved":
             severity, state = "error", "is about to lose WAL that it needs"
+        elif row["is_copied"]:
+            continue  # the primary knows whether somebody uses it
         elif not row["active"] and row["has_position"] and kept > allowed:
             severity, state = "warning", "is used by nobody"
         else:
@@ -63,6 +66,10 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
 
 
 def _remedy(row: QueryRow) -> Remedy:
+    if row["is_copied"]:
+        return Remedy(
+            text="It is a copy of the primary's slot of that name, made anew from that: see there.",
+        )
     drop = f"SELECT pg_drop_replication_slot({shown_literal(row['name'])})"
     if row["wal_status"] == "lost":
         return Remedy(
@@ -88,9 +95,14 @@ RULE = Rule(
     question="Which replication slots keep WAL, or are invalid?",
     book=("B14.5", "B12.14"),
     sql={
-        15: _SQL.format(reason="NULL"),
-        16: _SQL.format(reason="CASE WHEN s.conflicting THEN 'conflict with recovery' END"),
-        17: _SQL.format(reason="s.invalidation_reason"),
+        15: _SQL.format(reason="NULL", copied="false"),
+        16: _SQL.format(
+            # Any that is invalid is called conflicting; one that lost WAL has no position any more.
+            reason="CASE WHEN s.conflicting AND s.restart_lsn IS NOT NULL"
+            " THEN 'conflict with recovery' END",
+            copied="false",
+        ),
+        17: _SQL.format(reason="s.invalidation_reason", copied="s.synced AND pg_is_in_recovery()"),
     },
     decide=_decide,
     threshold="A slot that nobody uses and that keeps more than max_wal_size, which the server has "
@@ -100,6 +112,7 @@ RULE = Rule(
     price="Bytes of WAL that it keeps.",
     remedy="Let the consumer go on, or pg_drop_replication_slot.",
     blind="Before 17 why a slot is invalid: WAL that was removed is one reason of several. How "
-    "much room the disk has. A slot in use that lags is not judged.",
+    "much room the disk has. A slot in use that lags is not judged; at a standby, "
+    "whether somebody uses a slot of the primary's that is copied.",
     link="https://www.postgresql.org/docs/current/view-pg-replication-slots.html",
 )

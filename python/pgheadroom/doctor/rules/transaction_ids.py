@@ -24,6 +24,8 @@ SELECT d.datname AS name, d.datname = current_database() AS is_here,
           ORDER BY age(c.relfrozenxid) DESC, c.oid LIMIT 1) END AS oldest,
        d.datallowconn AS lets_in
 FROM pg_database d
+-- One whose DROP was interrupted does not count (vac_truncate_clog), and nobody can enter it.
+WHERE d.datconnlimit <> -2
 """
 
 
