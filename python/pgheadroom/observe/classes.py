@@ -293,6 +293,16 @@ class _Names:
             for row in recording.rows("columns")
             if not row["is_dropped"]
         }
+        self._views: dict[int, bool] = {}  # True: a trigger or rule of its own does it all
+        self._behind: dict[tuple[int, int], tuple[int, int]] = {}
+        for row in recording.rows("views", "shape"):
+            oid = row["oid"]
+            self._tables.setdefault(str(row["name"]), []).append((str(row["schema"]), oid))
+            self._views[oid] = bool(row["is_own"])
+            listed = (row[k] or () for k in ("names", "attnums", "base_oids", "base_attnums"))
+            for name, number, base_oid, base_number in zip(*listed, strict=False):
+                self._columns[oid, str(name)] = number
+                self._behind[oid, number] = (base_oid, base_number)
 
     def resolve(self, write: Write) -> CountedUpdates:
         """
@@ -310,13 +320,16 @@ class _Names:
                 raise NotParsed("its table's name is in several schemas")
         if len(found) != 1:
             raise NotParsed("its target is not a table of this database")
-        ((_, oid),) = found
+        ((_, named),) = found
+        listed = (*write.columns, *write.same, *write.appended)
+        places = {name: self._place(named, name) for name in listed}
+        oids = {oid for oid, _ in places.values()} or {named}
+        if len(oids) > 1 or not oids.isdisjoint(self._views):
+            raise NotParsed("it updates a view whose columns are not known to be of one table")
+        (oid,) = oids
 
         def numbers(columns: Iterable[str]) -> tuple[int, ...]:
-            try:
-                return tuple(sorted(self._columns[oid, name] for name in columns))
-            except KeyError:
-                raise NotParsed("it assigns a column that the table does not have") from None
+            return tuple(sorted(places[name][1] for name in columns))
 
         return CountedUpdates(
             table_oid=oid,
@@ -329,3 +342,19 @@ class _Names:
             source="statements",
             only=write.only,
         )
+
+    def _place(self, oid: int, name: str) -> tuple[int, int]:
+        """The table and the number of a column, below the views that an update passes through."""
+        found = self._columns.get((oid, name))
+        for _ in range(len(self._views) + 1):  # a recording may say that two are each other's
+            if oid not in self._views:
+                break
+            if self._views[oid]:
+                raise NotParsed("it updates a view whose INSTEAD OF trigger or rule does the rest")
+            behind = None if found is None else self._behind.get((oid, found))
+            if behind is None:
+                raise NotParsed("it updates a view whose columns are not known to be of one table")
+            oid, found = behind
+        if found is None:
+            raise NotParsed("it assigns a column that the table does not have")
+        return oid, found

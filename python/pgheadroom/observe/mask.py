@@ -34,6 +34,7 @@ _FIELDS: Mapping[str, Mapping[str, str]] = {
     "foreign_keys": {"name": "constraint"},
     "domains": {"schema": "schema", "name": "type"},
     "triggers": {"name": "trigger", "function_schema": "schema", "function": "function"},
+    "views": {"schema": "schema", "name": "view"},
     "horizon": {"application_name": "application", "usename": "role"},
 }
 _REMOVED: Mapping[str, tuple[str, ...]] = {
@@ -43,6 +44,7 @@ _REMOVED: Mapping[str, tuple[str, ...]] = {
     "statement_texts": ("query",),
     "triggers": ("source", "arguments"),
     "function_calls": ("schema", "name", "targets"),
+    "views": ("names",),
 }
 
 

@@ -55,6 +55,7 @@ SHAPE = (
     "index_definitions",
     "foreign_keys",
     "triggers",
+    "views",
     "domains",
 )
 COUNTERS = (
