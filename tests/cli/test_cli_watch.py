@@ -237,3 +237,50 @@ def test_an_error_of_ours_leaves_the_terminal(server: Cluster, environment: dict
         assert found.text.index(LEAVES) < found.text.index("a bug")
     finally:
         found.close()
+
+
+def test_a_history_is_kept_and_read(server: Cluster, in_process: Run, tmp_path: Path) -> None:
+    """Watch begins it and goes on with it; advise and doctor take its hours, with its day."""
+    for _ in range(2):
+        watched = ("--every", "0.5s", "--count", "1", "--history", "h.sqlite", "--keep", "2d")
+        done = in_process("watch", *where(server), *watched)
+        assert done.returncode == 0, done.stderr
+        assert "history" not in done.stdout
+        with server.connect() as connection:
+            connection.execute("UPDATE t SET v = v + 1")
+            connection.execute("SELECT pg_stat_force_next_flush()")
+    found = in_process("doctor", *where(server), "--history", "h.sqlite", "--html", "d.html")
+    assert found.returncode == 0, found.stderr
+    assert found.stderr.startswith("history: ")
+    assert "counters are those of " in found.stdout
+    advised = in_process(
+        "advise", *where(server), "--history", "h.sqlite", "--budget", "1s", "--html", "a.html"
+    )
+    assert advised.returncode == 0, advised.stderr
+    for name in ("d.html", "a.html"):
+        page = (tmp_path / name).read_text(encoding="utf-8")
+        assert "The server on 20" in page
+        assert "counters used are those of 20" in page
+        assert "<svg" in page
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("watch", "--keep", "2d"), "--keep does nothing without a history"),
+        (("watch", "--history", "nowhere/h"), "nowhere does not exist"),
+        (("doctor", "--from", "09:00"), "--from does nothing without a history"),
+        (("advise", "--to", "09:00"), "--to does nothing without a history"),
+        (("doctor", "--history", "none"), "no such file: none"),
+        (("advise", "--history", "text"), "text is no history"),
+        (("doctor", "--explain", "unused-index", "--history", "text"), "--history does nothing"),
+    ],
+)
+def test_mistakes_with_a_history(
+    options: tuple[str, ...], said: str, in_process: Run, tmp_path: Path
+) -> None:
+    """Told before a server is asked."""
+    (tmp_path / "text").write_text("no history\n" * 100, encoding="utf-8")
+    done = in_process(*options)
+    assert done.returncode == 2, done.stderr
+    assert said in done.stderr

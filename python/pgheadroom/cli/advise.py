@@ -24,6 +24,7 @@ from pgheadroom.cli.connection import (
     parameters_of,
     profile_or_connection,
 )
+from pgheadroom.cli.history import FromOption, HistoryOption, ToOption, day_of, recalled
 from pgheadroom.cli.idle import refuse
 from pgheadroom.cli.options import Format, FormatOption, HtmlOption, OutputOption
 from pgheadroom.cli.output import check_outputs, said
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from pgheadroom.advise import Advice
     from pgheadroom.plan import Plan
     from pgheadroom.profile import Profile
+    from pgheadroom.watch.recalling import Recalled
 
 
 _TargetArgument = Annotated[
@@ -115,6 +117,9 @@ def advise_command(
     statements: StatementsOption = None,
     wal: WalOption = False,
     wal_files: WalFilesOption = None,
+    history: HistoryOption = None,
+    begin: FromOption = None,
+    end: ToOption = None,
     host: HostOption = None,
     port: PortOption = None,
     user: UserOption = None,
@@ -145,9 +150,11 @@ def advise_command(
     check_rewrite(how)
     policy = make_policy(goal, _prices(price or []), _share(max_growth))
     budget_s = parse_duration_s(budget, may_be_zero=True)
+    past = recalled(history, begin, end)
     profile = _profile(
         target,
         parameters_of(host, port, user, dbname),
+        past=past,
         length=length,
         no_sample=no_sample,
         tables=tuple(table or ()),
@@ -171,7 +178,7 @@ def advise_command(
                 RunState(done=done, total=max(total, 1), left_s=0.0, text=name)
             ),
         )
-    put_advice(found, form, to, html=html, verbose=verbose)
+    put_advice(found, form, to, html=html, verbose=verbose, past=past)
     said(html)
     if plan:
         _write_plan(make_plan(found, profile, rewrite=how), plan)
@@ -181,6 +188,7 @@ def _profile(
     target: str,
     parameters: dict[str, str],
     *,
+    past: Recalled | None,
     length: str | None,
     no_sample: bool,
     tables: tuple[str, ...],
@@ -196,6 +204,18 @@ def _profile(
     path = profile_or_connection(target, parameters)
     asked: dict[str, object] = {"--for": length, "--no-sample": no_sample}
     of_log = {"--wal": wal, "--wal-files": wal_files}
+    if past is not None:
+        refuse(
+            {"--for": length, "--log": logs, **of_log},
+            where="with --history, whose interval is over",
+            instead="without it, an interval is observed now",
+        )
+    if path is not None:
+        refuse(
+            {"--history": past},
+            where=f"here, for {target} is observed already",
+            instead="it belongs to a connection, whose tables are read as they are now",
+        )
     if path is not None and not path.is_dir():
         refuse(
             {**asked, "--log": logs, "--statements": statements, **of_log},
@@ -221,6 +241,7 @@ def _profile(
         statements=statements,
         wal=wal,
         wal_files=wal_files,
+        past=past,
     )
     observe.summarize(profile)
     return profile
@@ -233,6 +254,7 @@ def put_advice(
     *,
     html: Path | None = None,
     verbose: bool = False,
+    past: Recalled | None = None,
 ) -> None:
     """Write the advice and its page; what shows it is loaded when there is something to show."""
     from pgheadroom.report import text
@@ -242,7 +264,7 @@ def put_advice(
     if html is not None:
         from pgheadroom.report.advice import html as advice_html
 
-        page = advice_html.render(found, command=command_line(sys.argv[1:]))
+        page = advice_html.render(found, command=command_line(sys.argv[1:]), day=day_of(past))
         output.write(page, html)
     output.put(
         form,

@@ -25,6 +25,7 @@ from pgheadroom.cli.connection import (
     parameters_of,
 )
 from pgheadroom.cli.doctor_lines import print_finding
+from pgheadroom.cli.history import FromOption, HistoryOption, ToOption, day_of, recalled
 from pgheadroom.cli.idle import refuse
 from pgheadroom.cli.options import Format, FormatOption, HtmlOption, OutputOption
 from pgheadroom.errors import InputError, SourceError
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from pgheadroom.doctor import Diagnosis
     from pgheadroom.doctor.fleet import FleetDiagnosis
     from pgheadroom.progress import Say
+    from pgheadroom.watch.recalling import Recalled
 
 FINDINGS = 1
 
@@ -91,6 +93,9 @@ def doctor_command(
     baseline: _BaselineOption = None,
     accept: _AcceptOption = None,
     until: _UntilOption = None,
+    history: HistoryOption = None,
+    begin: FromOption = None,
+    end: ToOption = None,
     everything: _AllOption = False,
     form: FormatOption = Format.TEXT,
     to: OutputOption = None,
@@ -110,6 +115,7 @@ def doctor_command(
     """
     given = {"--for": length, "--fail-on": fail_on, "--baseline": baseline, "--accept": accept}
     given |= {"--until": until, "--html": html, "--service-file": service_file}
+    given |= {"--history": history, "--from": begin, "--to": end}
     if explain is not None:
         refuse(
             given,
@@ -121,12 +127,19 @@ def doctor_command(
     wish = _wish(accept, until)
     output.check_outputs(to, html)
     interval_s = None if length is None else parse_duration_s(length)
+    past = recalled(history, begin, end)
+    if past is not None:
+        refuse(
+            {"--for": length},
+            where="with --history, whose interval is over",
+            instead="without it, an interval is watched now",
+        )
     parameters = parameters_of(host, port, user, dbname)
     everything = everything or to is not None
     found: Diagnosis | FleetDiagnosis
     if service_file is not None or len(targets or ()) > 1:
         refuse(
-            {"--baseline": baseline},
+            {"--baseline": baseline, "--history": history},
             where="with several servers, for it is of one database",
             instead="give it to a doctor of that one",
         )
@@ -134,10 +147,10 @@ def doctor_command(
         doctor_fleet.put(found, form, to, html, everything=everything)
     else:
         target = next(iter(targets or ()), "")
-        found = _examined(target, parameters, interval_s, baseline, wish)
+        found = _examined(target, parameters, interval_s, baseline, wish, past)
         _put(found, form, to, everything=everything)
         if html is not None:
-            output.write(_page(found), html)
+            output.write(_page(found, past), html)
     if html is not None:
         output.said(html)
     if found.cut_off:
@@ -211,11 +224,19 @@ def _examined(
     interval_s: float | None,
     baseline: Path | None,
     wish: Acceptance | None,
+    past: Recalled | None,
 ) -> Diagnosis:
     from pgheadroom.doctor import beside_baseline, examine_live, read_diagnosis
 
     earlier = None if baseline is None else read_diagnosis(baseline)
-    found = _accepted(examine_live(target, parameters, interval_s=interval_s, say=_say), wish)
+    looked = examine_live(
+        target,
+        parameters,
+        interval_s=interval_s,
+        past=None if past is None else past.for_doctor,
+        say=_say,
+    )
+    found = _accepted(looked, wish)
     return found if earlier is None else beside_baseline(found, earlier)
 
 
@@ -258,11 +279,14 @@ def _print(found: Diagnosis, console: Console, *, everything: bool) -> None:
         console.print(f"! {line}", markup=False)
 
 
-def _page(found: Diagnosis) -> str:
+def _page(found: Diagnosis, past: Recalled | None) -> str:
     from pgheadroom.report import doctor as doctor_report
     from pgheadroom.report.html import Shown, render
 
+    day = day_of(past)
     shown = Shown(
-        heading=doctor_report.heading(found), tables=doctor_report.tables(found), charts=()
+        heading=doctor_report.heading(found),
+        tables=doctor_report.tables(found),
+        charts=() if day is None else (day,),
     )
     return render([shown], title=found.summary())

@@ -72,11 +72,17 @@ METAVARS = {
     "--connections": "N",
     "--disk": "KIND",
     "--workload": "KIND",
+    "--history": "FILE",
+    "--keep": "TIME",
 }
 """What to write behind an option, where its definition does not say."""
 
 OF_ONE_COMMAND = {
     ("observe", "--from"): "FOLDER",
+    ("advise", "--from"): "TIME",
+    ("advise", "--to"): "TIME",
+    ("doctor", "--from"): "TIME",
+    ("doctor", "--to"): "TIME",
     ("stats", "--from"): "POSITION",
     ("what-if", "--from"): "POSITION",
     ("merge", "--output"): "FOLDER",

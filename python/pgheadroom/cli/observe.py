@@ -36,6 +36,7 @@ from pgheadroom.units import parse_duration_s, percent, show_duration
 if TYPE_CHECKING:
     from pgheadroom.profile import Profile
     from pgheadroom.sources.recording import Recording
+    from pgheadroom.watch.recalling import Recalled
 
 LENGTH = "5m"
 """How long to watch, where nobody says."""
@@ -174,6 +175,7 @@ def observed(
     statements: tuple[Path, ...],
     wal: bool = False,
     wal_files: tuple[Path, ...] = (),
+    past: Recalled | None = None,
     to: Path | None = None,
 ) -> Profile:
     """
@@ -191,6 +193,7 @@ def observed(
         statements: Files of statements.
         wal: Read the write-ahead log of the interval too.
         wal_files: Read it out of these files and folders.
+        past: An interval out of a history instead of one of now.
         to: Where the profile will be written; its room is looked at before the interval.
     """
     from pgheadroom.observe import observe_live, request_of
@@ -218,6 +221,7 @@ def observed(
             mask=mask,
             logs=logs,
             statements=statements,
+            past=None if past is None else past.for_observe,
             say=_say,
             at=each,
         )

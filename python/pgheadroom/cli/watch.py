@@ -23,6 +23,7 @@ from pgheadroom.cli.connection import (
     UserOption,
     parameters_of,
 )
+from pgheadroom.cli.idle import refuse
 from pgheadroom.errors import InputError, ParameterError, SourceError
 from pgheadroom.quoting import printable_json
 from pgheadroom.units import parse_duration_s
@@ -90,6 +91,17 @@ _PrometheusOption = Annotated[
         "--prometheus", help="Write each reading here too, for node_exporter's textfile collector."
     ),
 ]
+_HistoryOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--history",
+        help="Keep all counters here every five minutes (SQLite), for `advise` and `doctor`.",
+    ),
+]
+_KeepOption = Annotated[
+    str | None,
+    typer.Option("--keep", help="With --history: how long they are kept (default: 7d)."),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +124,8 @@ def watch_command(
     only: _FilterOption = "",
     tables: _TablesOption = None,
     prometheus: _PrometheusOption = None,
+    history: _HistoryOption = None,
+    keep: _KeepOption = None,
     form: _FormOption = None,
     host: HostOption = None,
     port: PortOption = None,
@@ -128,7 +142,10 @@ def watch_command(
     if every_s < _EVERY_S_MIN:
         raise ParameterError("every", f"{every}: expected at least {_EVERY_S_MIN} s")
     length_s = None if length is None else parse_duration_s(length)
-    output.check_outputs(prometheus)
+    output.check_outputs(prometheus, history)
+    if history is None:
+        refuse({"--keep": keep}, where="without a history", instead="--history FILE keeps one")
+    keep_s = None if keep is None else parse_duration_s(keep)
     from pgheadroom.watch import Order, Watcher
 
     order = Order(by=sort.value, only=only)
@@ -136,6 +153,8 @@ def watch_command(
     is_screen = not wants_lines and sys.stdout.isatty() and sys.stdin.isatty()
     with Watcher(target, parameters_of(host, port, user, dbname)) as watcher:
         _open(watcher, prometheus)
+        if history is not None:
+            watcher.keep_in(history, keep_s)
         if is_screen:
             if tables is not None:
                 raise InputError(

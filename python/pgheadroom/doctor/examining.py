@@ -54,6 +54,24 @@ SELECT extract(epoch FROM clock_timestamp())::float8 AS at_epoch_s,
 _SETTINGS = "SELECT name, setting FROM pg_settings"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastInterval:
+    """
+    Counters of an interval that is over, as they were kept.
+
+    Attributes:
+        said: When it was, in words.
+        interval_s: How long.
+        rows: Of each rule that counts, by its id, at the interval's beginning and at its end.
+        missing: Rules of which one of these is not there, with why.
+    """
+
+    said: str
+    interval_s: float
+    rows: Mapping[str, tuple[Sequence[QueryRow], Sequence[QueryRow]]]
+    missing: Mapping[str, str]
+
+
 @dataclass
 class Examination:
     """
@@ -76,6 +94,7 @@ class Examination:
     _is_interval: bool = False
     _ended_s: float = 0.0
     _looked: int = 0
+    _past: PastInterval | None = None
 
     def __post_init__(self) -> None:
         # A pooler's server connection is not ours alone: nothing is prepared.
@@ -97,6 +116,14 @@ class Examination:
             self._began_s[rule.id] = self._clock_s()
             if rows is not None:
                 self._start[rule.id] = {_key(rule, row): row for row in rows}
+
+    def recall(self, past: PastInterval) -> None:
+        """Take the counters of an interval that is over; the other rules look at what is now."""
+        self._past = past
+        for rule in self.rules:
+            if rule.id in past.rows:
+                begin, _ = past.rows[rule.id]
+                self._start[rule.id] = {_key(rule, row): row for row in begin}
 
     def end(self) -> Diagnosis:
         """Ask every rule, and put together what was found."""
@@ -185,10 +212,12 @@ class Examination:
         if query is None:
             self._is_blind(rule, f"PostgreSQL {self._major} does not count this")
             return
-        rows = self._asked(rule, query)
+        rows = self._rows_of(rule, query)
         if rows is None:
             return
-        if rule.id in self._began_s:
+        if self._past is not None and rule.counters:
+            facts = replace(facts, interval_s=self._past.interval_s)
+        elif rule.id in self._began_s:
             interval_s = max(self._clock_s() - self._began_s[rule.id], 0.001)
             facts = replace(facts, interval_s=interval_s)
         if rule.needs_monitor and not facts.monitors:
@@ -247,6 +276,16 @@ class Examination:
             self._is_blind(rule, "statistics were reset inside the interval", cut_off=True)
         return found
 
+    def _rows_of(self, rule: Rule, query: str) -> list[QueryRow] | None:
+        """Those of now, or of the end of an interval that is over; None: that is noted."""
+        if self._past is None or not rule.counters:
+            return self._asked(rule, query)
+        if rule.id not in self._past.rows:
+            why = self._past.missing.get(rule.id, "it was not kept")
+            self._is_blind(rule, f"nothing of it in the history: {why}")
+            return None
+        return list(self._past.rows[rule.id][1])
+
     def _asked(self, rule: Rule, query: str) -> list[QueryRow] | None:
         """The rows; None where the server refused, which is noted."""
         import psycopg  # noqa: PLC0415 - as above
@@ -280,6 +319,8 @@ class Examination:
         since_s = moment["since_epoch_s"]
         began_s = min(self._began_s.values(), default=self._ended_s)
         interval_s = round(self._ended_s - began_s, 3) if self._is_interval else None
+        if self._past is not None:
+            interval_s = round(self._past.interval_s, 3)
         return Diagnosis(
             tool_version=pgheadroom.__version__,
             examined=Examined(
@@ -293,6 +334,9 @@ class Examination:
                 rules=self._looked,
             ),
             findings=by_effect(self._findings),
+            notes=()
+            if self._past is None
+            else (f"counters are those of {self._past.said}; all else is of now",),
             blind=tuple(sorted(self._blind, key=lambda item: (not item.cut_off, item.rule))),
         )
 
@@ -302,6 +346,7 @@ def examine(
     rules: Sequence[Rule],
     *,
     interval_s: float | None = None,
+    past: PastInterval | None = None,
     say: Say = lambda _: None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Diagnosis:
@@ -312,12 +357,15 @@ def examine(
         connection: From `read_only_session`.
         rules: Which look.
         interval_s: Between two readings of counters; None: one reading.
+        past: Counters of an interval that is over, instead of any of now.
         say: Told what happens, for people.
         sleep: Waits.
     """
     import psycopg  # noqa: PLC0415 - as above
 
     examination = Examination(connection, rules)
+    if past is not None:
+        examination.recall(past)
     if interval_s is not None:
         try:
             examination.start()

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from pgheadroom.doctor.examining import APPLICATION_NAME, examine
+from pgheadroom.doctor.examining import APPLICATION_NAME, PastInterval, examine
 from pgheadroom.doctor.rule import Rule
 from pgheadroom.doctor.rules import all_rules
 from pgheadroom.doctor.values import Diagnosis
@@ -21,6 +22,7 @@ def examine_live(
     *,
     interval_s: float | None = None,
     rules: Sequence[Rule] | None = None,
+    past: Callable[[Any], PastInterval] | None = None,
     say: Say = lambda _: None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Diagnosis:
@@ -32,6 +34,7 @@ def examine_live(
         parameters: Of the connection, beside it.
         interval_s: Between two readings of counters; None: one reading.
         rules: Which look; None: all.
+        past: Gives the counters of an interval that is over, for a connection that is open.
         say: Told what happens, for people.
         sleep: Waits.
 
@@ -41,4 +44,5 @@ def examine_live(
     named = {"application_name": APPLICATION_NAME, **parameters}
     looking = all_rules() if rules is None else rules
     with read_only_session(target, named) as connection:
-        return examine(connection, looking, interval_s=interval_s, say=say, sleep=sleep)
+        kept = None if past is None else past(connection)
+        return examine(connection, looking, interval_s=interval_s, past=kept, say=say, sleep=sleep)

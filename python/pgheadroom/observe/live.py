@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pgheadroom.observe.build import observe
 from pgheadroom.observe.classes import find_classes
@@ -13,14 +14,24 @@ from pgheadroom.profile import Profile
 from pgheadroom.progress import Say
 from pgheadroom.sources.log import read_statements
 from pgheadroom.sources.log_reading import LogWatch
-from pgheadroom.sources.observing import APPLICATION_NAME, ObservationRequest, watch, with_gaps
-from pgheadroom.sources.recording import Recording, read_files
+from pgheadroom.sources.observing import (
+    APPLICATION_NAME,
+    ObservationRequest,
+    look_back,
+    watch,
+    with_gaps,
+)
+from pgheadroom.sources.recording import RecordedAnswer, Recording, read_files
 from pgheadroom.sources.session import read_only_session
 
 _TICK_S_MAX = 30.0
 
 At = Callable[[str, Recording], None]
 """Called at `start` and `end` of the interval with what was read by then."""
+
+
+Past = Callable[[Any], Sequence[RecordedAnswer]]
+"""Gives the counters at `start`, at each `tick N` and at `end`, for a connection that is open."""
 
 
 def request_of(length_s: float, *, samples: bool, tables: Sequence[str] = ()) -> ObservationRequest:
@@ -40,6 +51,7 @@ def observe_live(
     mask: bool = False,
     logs: Sequence[Path] = (),
     statements: Sequence[Path] = (),
+    past: Past | None = None,
     say: Say,
     at: At | None = None,
 ) -> Profile:
@@ -54,6 +66,7 @@ def observe_live(
         mask: Put pseudonyms for names.
         logs: Server logs with statements.
         statements: Files of statements.
+        past: Gives an interval's counters that were kept, instead of waiting for one.
         say: Called with the progress.
         at: Called at both ends of the interval; an error of its own ends the observation.
 
@@ -76,7 +89,10 @@ def observe_live(
         with read_only_session(
             conninfo, {"application_name": APPLICATION_NAME, **parameters}
         ) as connection:
-            recording = watch(connection, request, say, each)
+            if past is None:
+                recording = watch(connection, request, say, each)
+            else:
+                recording = look_back(connection, request, past(connection), say, each)
     return observe(
         recording,
         find_classes(recording, watched_logs.read(recording, say), files),

@@ -134,14 +134,15 @@ class Panel:
     """
     One panel of a chart: rows with `x`, `mid`, and if known `low`, `high`, `group`, `hollow`.
 
-    `form` is how the middle is drawn. `level` is a horizontal line to compare with, `marks` are
+    `form` is how the middle is drawn; a curve has no points, and ends where rows have another
+    `part`. `level` is a horizontal line to compare with, `marks` are
     vertical lines with their names, on an axis of numbers. `order` are the labels of an axis
     without numbers; None makes the axis one of numbers.
     """
 
     title: str
     rows: Sequence[ChartRow]
-    form: Literal["point", "line", "bar"] = "point"
+    form: Literal["point", "line", "curve", "bar"] = "point"
     order: Sequence[str] | None = None
     x_title: str | None = None
     zero: bool = True
@@ -294,6 +295,9 @@ def _panel(canvas: Canvas, panel: Panel, groups: Sequence[str], *, legend: str |
         layers.append(base.mark_bar(opacity=0.85).encode(y=middle_y, description=TOLD, **shared))
     elif panel.form == "line":
         layers.append(base.mark_line(strokeWidth=1.5).encode(y=middle_y, **shared))
+    elif panel.form == "curve":
+        detail = alt.Detail("part:N")
+        layers.append(base.mark_line(strokeWidth=1.5).encode(y=middle_y, detail=detail, **shared))
     ends = {"y": alt.Y("low:Q", scale=scale, axis=axis), "y2": alt.Y2("high")}
     spread = [item for item in panel.rows if "low" in item]
     if spread:
@@ -303,7 +307,7 @@ def _panel(canvas: Canvas, panel: Panel, groups: Sequence[str], *, legend: str |
             layers.append(rule.encode(color=alt.value("var(--ink)"), **ends, **over))
         else:
             layers.append(rule.encode(**ends, **shared))
-    if panel.form != "bar":
+    if panel.form not in ("bar", "curve"):
         fill = alt.condition(
             "datum.hollow", alt.value("var(--paper)"), colour(groups, legend=legend)
         )

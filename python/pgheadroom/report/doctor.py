@@ -25,6 +25,7 @@ _CSV = ("severity", "rule", "object", "text", "price", "price_unit", "price_basi
 def heading(diagnosis: Diagnosis) -> Heading:
     """What stands above a page."""
     examined = diagnosis.examined
+    noted = (("Noted", printable("; ".join(diagnosis.notes))),) if diagnosis.notes else ()
     return Heading(
         kind="Examination",
         title=f"Database {printable(examined.database)}",
@@ -32,7 +33,7 @@ def heading(diagnosis: Diagnosis) -> Heading:
         answer=f"{diagnosis.headline()}.",
         warnings=tuple(blind_lines(diagnosis)),
         alarms=tuple(blind_lines(diagnosis)),
-        meta=(("At", examined.at), ("Counted", _counted(diagnosis))),
+        meta=(("At", examined.at), ("Counted", _counted(diagnosis)), *noted),
         tool_version=diagnosis.tool_version,
     )
 

@@ -170,6 +170,38 @@ def look(connection: psycopg.Connection[Any]) -> Recording:
     return _Watch(connection, ObservationRequest(duration_s=0.0), lambda _: None).look()
 
 
+def read_counters(connection: psycopg.Connection[Any]) -> Recording:
+    """
+    Read all counters once, as moment `start`, and who holds the horizon.
+
+    What is read so at two moments is an interval for `look_back`.
+
+    Args:
+        connection: In autocommit mode.
+    """
+    return _Watch(connection, ObservationRequest(duration_s=0.0), lambda _: None).read_once()
+
+
+def look_back(
+    connection: psycopg.Connection[Any],
+    request: ObservationRequest,
+    past: Iterable[RecordedAnswer],
+    say: Say,
+    at: Callable[[str, Recording], None] = lambda *_: None,
+) -> Recording:
+    """
+    Observe an interval that is over: its counters as they were kept, everything else as it is now.
+
+    Args:
+        connection: From `read_only_session`, in autocommit mode.
+        request: How much is sampled.
+        past: The counters at `start`, at each `tick N`, and at `end`.
+        say: Told what happens, for people.
+        at: As for `watch`.
+    """
+    return _Watch(connection, request, say).run_back(tuple(past), at)
+
+
 def ask(connection: psycopg.Connection[Any], queries: Iterable[str]) -> Recording:
     """
     Ask some queries once, as moment `shape`.
@@ -290,6 +322,31 @@ class _Watch:
         at("end", Recording(tuple(self._lines)))
         if self._rows("row_values"):
             self._sample(VALUES, "end", self._request.value_budget_s)
+        self._sample(SAMPLES, "end", self._request.sample_budget_s)
+        return Recording(tuple(self._lines))
+
+    def read_once(self) -> Recording:
+        self._begin()
+        self._ask_all(("identity", "extensions"), "shape")
+        self._find_extensions()
+        self._ask_all((*COUNTERS, "activity"), "start")
+        return Recording(tuple(self._lines))
+
+    def run_back(
+        self, past: tuple[RecordedAnswer, ...], at: Callable[[str, Recording], None]
+    ) -> Recording:
+        self._begin()
+        self._choose()
+        self._ask_all(SHAPE, "shape")
+        self._find_extensions()
+        first = next((row for line in past if line.query == "instant" for row in line.rows), None)
+        if first is not None:
+            self._variables["start_xid"] = int(first["next_xid"])
+        at("start", Recording(tuple(self._lines)))
+        self._lines.extend(past)
+        self._say("reading the tables as they are now")
+        self._ask_all((name for name in END if name not in COUNTERS), "end")
+        at("end", Recording(tuple(self._lines)))
         self._sample(SAMPLES, "end", self._request.sample_budget_s)
         return Recording(tuple(self._lines))
 

@@ -8,12 +8,14 @@ import os
 import socket
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from pgheadroom.doctor.examining import SESSION_SETTINGS
 from pgheadroom.errors import SourceError
 from pgheadroom.redaction import redacted, secrets_of
 from pgheadroom.sources.session import read_only_session, set_for_session
+from pgheadroom.watch.keeping import KEEP_S, Keeper
 from pgheadroom.watch.rates import Tick, ticked
 from pgheadroom.watch.reading import ServerReading, read_counters
 
@@ -48,6 +50,8 @@ class Watcher:
         self._target = target
         self._parameters = {**_NETWORK, "application_name": APPLICATION_NAME, **parameters}
         self._session = ExitStack()
+        self._files = ExitStack()
+        self._keeper: Keeper | None = None
         self._connection: psycopg.Connection[Any] | None = None
         self._last: ServerReading | None = None
         self._was_away = False
@@ -58,7 +62,8 @@ class Watcher:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        with self._files:
+            self.close()
 
     def open(self) -> None:
         """
@@ -73,6 +78,21 @@ class Watcher:
         for name, value in SESSION_SETTINGS.items():
             set_for_session(connection, name, value)
         self._connection = connection
+
+    def keep_in(self, path: Path, keep_s: float | None = None) -> None:
+        """
+        Keep counters in a history from now on, beside the readings.
+
+        Args:
+            path: Its file.
+            keep_s: How long; None: a week.
+
+        Raises:
+            InputError: The file is no history, damaged, or of another database.
+        """
+        assert self._connection is not None, "it is open"
+        keeper = Keeper(path, self._connection, keep_s=KEEP_S if keep_s is None else keep_s)
+        self._keeper = self._files.enter_context(keeper)
 
     def hang_up(self) -> None:
         """
@@ -102,6 +122,9 @@ class Watcher:
                 self.open()
             assert self._connection is not None
             now = read_counters(self._connection)
+            kept = None
+            if self._keeper is not None:
+                kept = self._keeper.keep_if_due(self._connection)
         except SourceError as error:
             return self._gone(str(error))
         except psycopg.Error as error:
@@ -110,7 +133,7 @@ class Watcher:
             if connection is None or connection.broken or connection.closed:
                 return self._gone(f"the connection ended: {said}")
             return Tick(now=None, notes=(f"no answer: {self._shown(said)}",))
-        notes = ("connected again",) if self._was_away else ()
+        notes = (*(["connected again"] if self._was_away else ()), *filter(None, (kept,)))
         self._was_away = False
         tick = ticked(self._last, now, notes)
         if self.base is None or (self._last is not None and not tick.counts):

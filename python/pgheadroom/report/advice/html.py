@@ -8,7 +8,7 @@ Every foreign text passes through Jinja's escaping; the pictures are numbers and
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pgheadroom.advise.advice import Advice
 from pgheadroom.advise.cold_updates import Evidence
@@ -32,6 +32,9 @@ from pgheadroom.report.table import NOTHING
 from pgheadroom.units import show_bytes
 from pgheadroom.verify.values import Verification
 
+if TYPE_CHECKING:
+    from pgheadroom.report.charts import Chart
+
 MOST_DETAILS = 30
 """Tables with curve, causes and statements; a page of hundreds of charts would not be read."""
 
@@ -40,7 +43,11 @@ _LEAST_LABELLED = 0.12
 
 
 def render(
-    advice: Advice, *, command: str | None = None, outcome: Verification | None = None
+    advice: Advice,
+    *,
+    command: str | None = None,
+    outcome: Verification | None = None,
+    day: Chart | None = None,
 ) -> str:
     """
     Make the page.
@@ -49,6 +56,7 @@ def render(
         advice: What is shown.
         command: The command that makes it again.
         outcome: What happened after it was applied.
+        day: The day out of which the counters are, where they are of a history.
     """
     details, more = advice_text.details(advice, verbose=False, most=MOST_DETAILS)
     # What the advice had room for in full: every table of a small database, too.
@@ -87,11 +95,23 @@ def render(
         parents=html_tables.laid(parents, "partitioned-table") if parents else None,
         prices=html_tables.laid(advice_tables.prices(advice), "prices-table"),
         outcome=_outcome(outcome) if outcome else None,
+        day=_day(day) if day else None,
         unseen=advice_head.unseen(advice.observation),
         assumed=[reading.printable(line) for line in advice.assumed],
         command=reading.printable(command) if command else None,
         version=advice.tool_version,
     )  # fmt: skip
+
+
+def _day(chart: Chart) -> dict[str, Any]:
+    from markupsafe import Markup  # noqa: PLC0415 - only such pages need it
+
+    from pgheadroom.report import drawn  # noqa: PLC0415 - imports the chart library
+
+    picture = drawn.picture(chart.spec, drawn.WIDE_PX, chart, "of-day")
+    # Safe: made of numbers, and of text that was escaped there.
+    drawn_safe = Markup(picture)  # noqa: S704
+    return {"title": chart.title, "caption": chart.caption, "picture": drawn_safe}
 
 
 def _meta(advice: Advice) -> list[tuple[str, str]]:
