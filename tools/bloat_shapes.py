@@ -131,6 +131,26 @@ SHAPES = (
         "DELETE FROM text_two_kinds WHERE id % 5 = 0;\nVACUUM text_two_kinds;\n",
     ),
     Shape(
+        name="text_apart",
+        what="texts of 928 bytes, then as many of 32, one third deleted",
+        sql="CREATE TABLE text_apart (id int PRIMARY KEY, t text NOT NULL);\n"
+        "INSERT INTO text_apart SELECT i, (SELECT string_agg(md5((i * k)::text), '') FROM "
+        "generate_series(1, CASE WHEN i <= 20000 THEN 29 ELSE 1 END) k) "
+        "FROM generate_series(1, 40000) i;\n"
+        "DELETE FROM text_apart WHERE id % 3 = 0;\nVACUUM text_apart;\n",
+        is_wide="of a sample alone",
+    ),
+    Shape(
+        name="vacuumed_later",
+        what="two integers, three hundredths deleted and vacuumed behind ANALYZE, one by one",
+        sql=f"CREATE TABLE vacuumed_later (id int8 PRIMARY KEY, v int NOT NULL);\n"
+        f"INSERT INTO vacuumed_later SELECT i, i FROM generate_series(1, {N}) i;\n"
+        "VACUUM vacuumed_later;\n",
+        later=f"DELETE FROM vacuumed_later WHERE id > {N} * 0.99;\nVACUUM vacuumed_later;\n"
+        f"DELETE FROM vacuumed_later WHERE id > {N} * 0.98;\nVACUUM vacuumed_later;\n"
+        f"DELETE FROM vacuumed_later WHERE id > {N} * 0.97;\nVACUUM vacuumed_later;\n",
+    ),
+    Shape(
         name="numerics",
         what="numerics of 1 to 20 digits",
         sql="CREATE TABLE numerics (id int PRIMARY KEY, a numeric NOT NULL, b numeric(12, 2));\n"

@@ -33,7 +33,10 @@ _COUNTS = """
          greatest(pg_stat_get_last_analyze_time({oid}),
                   pg_stat_get_last_autoanalyze_time({oid})) IS NOT NULL AS is_analyzed,
          greatest(pg_stat_get_last_vacuum_time({oid}),
-                  pg_stat_get_last_autovacuum_time({oid})) IS NOT NULL AS is_vacuumed"""
+                  pg_stat_get_last_autovacuum_time({oid})) IS NOT NULL AS is_vacuumed,
+         greatest(pg_stat_get_last_vacuum_time({oid}), pg_stat_get_last_autovacuum_time({oid}))
+           > greatest(pg_stat_get_last_analyze_time({oid}),
+                      pg_stat_get_last_autoanalyze_time({oid})) AS is_vacuumed_later"""
 _TARGET = "coalesce(nullif(a.attstattarget, -1), current_setting('default_statistics_target')::int)"
 
 HEAP_SQL = f"""
@@ -131,7 +134,8 @@ SELECT b.oid::int8 AS oid, b.nspname AS schema, b.relname AS name, b.relpages,
          'is_user_type', t.typnamespace <> 'pg_catalog'::regnamespace,
          'typlen', a.attlen, 'typalign', a.attalign, 'not_null', coalesce(ta.attnotnull, false),
          'has_missing', coalesce(ta.atthasmissing, false), 'is_dropped', false, 'is_virtual', false,
-         'avg_width', s.avg_width, 'null_frac', s.null_frac, 'n_distinct', s.n_distinct)
+         'avg_width', s.avg_width, 'null_frac', s.null_frac, 'n_distinct', s.n_distinct,
+         'is_set', coalesce(ta.attoptions::text ~ 'n_distinct=', false))
          ORDER BY a.attnum) AS columns
 FROM big b
 JOIN pg_attribute a ON a.attrelid = b.oid AND a.attnum > 0

@@ -87,10 +87,11 @@ def btree_estimate(index: IndexFacts) -> Estimate:
     found: list[tuple[Drawn, float, float]] = []
     for each in sample.draws:
         low_bytes, high_bytes = _entries(each, sample.unknown, deduplicates=keys[0].common != ())
+        orders = [low_bytes, high_bytes]
+        if min(low_bytes) < max(low_bytes):  # keys of a width may lie together
+            orders.append(sorted(high_bytes))
         pages = [
-            built_pages(rows, sizes, way, index.fillfactor)
-            for sizes in (low_bytes, high_bytes)
-            for way in keys
+            built_pages(rows, sizes, way, index.fillfactor) for sizes in orders for way in keys
         ]
         is_exact = keys == [Keys((), rows)] and min(low_bytes) == max(high_bytes)
         slack = 0.0 if is_exact else 1.0
@@ -138,6 +139,7 @@ def keys_of(index: IndexFacts) -> tuple[list[Keys], list[str]]:
     columns = index.columns[: index.key_count]
     counts = [max(_absolute(column.n_distinct or 0.0, rows), 1.0) for column in columns]
     reasons: list[str] = []
+    by_hand = [column.name for column in columns if column.n_distinct is None]
     common: list[float] = []
     names = ", ".join(column.name for column in columns)
     if len(columns) == 1:
@@ -154,6 +156,9 @@ def keys_of(index: IndexFacts) -> tuple[list[Keys], list[str]]:
             f"how many different keys ({names}) has is in no statistics: CREATE STATISTICS "
             "(ndistinct) has it"
         )
+    if by_hand:
+        low, high = 1.0, rows
+        reasons = [f"n_distinct of {', '.join(by_hand)} is set by hand: nothing counts it"]
     if not reasons and high > low * 1.1:
         reasons.append(f"how many different keys ({names}) has is known of a sample alone")
     left = max(rows * (1 - math.fsum(common)), 0.0)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from pgheadroom import _core
 from pgheadroom.bloat.drawing import Drawn, Sample, draw
-from pgheadroom.bloat.values import ColumnFacts, Estimate, TableFacts, estimate_of
+from pgheadroom.bloat.values import ColumnFacts, Estimate, RowCount, TableFacts, estimate_of
 from pgheadroom.units import PAGE_BYTES, percent
 
 _HEADER_BYTES = 24  # SizeOfPageHeaderData
@@ -57,7 +57,8 @@ def heap_estimate(table: TableFacts) -> Estimate:
     counted = 0.0
     if table.pages > table.count.analyzed:
         counted = _DEVIATIONS / math.sqrt(table.count.analyzed)
-    low, high = min(lows) * (1 - counted), max(highs) * (1 + counted)
+    counted += table.count.rows_off / max(rows, 1.0)
+    low, high = min(lows) * max(1 - counted, 0.0), max(highs) * (1 + counted)
     held = table.pages * 100 / table.fillfactor
     low, high = low * max(1 - less, 0.0), max(high, min(high * (1 + more), held))
     reasons = []
@@ -66,9 +67,9 @@ def heap_estimate(table: TableFacts) -> Estimate:
             f"how wide values of {', '.join(sample.unknown)} are one by one is not in the "
             "statistics, their mean is"
         )
-    if less + more > 0.01:
+    if less + more > 0.01 or table.count.rows_off:
         reasons.append(
-            f"{percent(table.count.changed_frac)} of the rows changed since its statistics were "
+            f"{percent(_changed(table.count))} of the rows changed since its statistics were "
             "taken: ANALYZE"
         )
     if len(sample.draws) > 2:
@@ -84,10 +85,14 @@ def _pages_of(
     if not unknown:
         if min(lengths) == max(lengths):
             return (heap_pages(rows, lengths[:1], fillfactor),) * 2
-        pages = heap_pages(rows, lengths, fillfactor)
+        # Rows of a length may lie together, and each page ends in its own way; or short ones fill
+        # what long ones leave, as those that come later do (the free space map).
+        ways = [heap_pages(rows, order, fillfactor) for order in (lengths, sorted(lengths))]
         mean = math.fsum(lengths) / len(lengths)
+        room = PAGE_BYTES - _HEADER_BYTES - PAGE_BYTES * (100 - fillfactor) // 100
         doubt = sample.padding_bytes / mean
-        return pages * (1 - doubt) - 1, pages * (1 + doubt) + 1
+        least = min(*ways, rows * mean / room)
+        return least * (1 - doubt) - 1, max(ways) * (1 + doubt) + 1
     bare = [bare_bytes(row, sample.unknown) for row in drawn.rows]
     shortest = math.fsum(low for low, _ in bare) / len(bare)
     longest = math.fsum(high for _, high in bare) / len(bare)
@@ -95,6 +100,11 @@ def _pages_of(
     # What is left at a page's end is half of the mean row, weighted by length: at most this.
     left = min(_ROW_MAX / 2, room / 2)
     return rows * shortest / room, rows * longest / (room - left) + 1
+
+
+def _changed(count: RowCount) -> float:
+    """Share of the rows, for people."""
+    return max(count.changed_frac, min(count.rows_off / max(count.rows, 1.0), 1.0))
 
 
 def bare_bytes(row: Sequence[_core.Column], unknown: Sequence[str]) -> tuple[int, int]:

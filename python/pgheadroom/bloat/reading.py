@@ -94,7 +94,7 @@ def estimated_tables(
                 TableFacts(
                     pages=pages,
                     count=_known_by_layout(count, columns),
-                    fillfactor=_fillfactor(row, "heap"),
+                    fillfactor=fillfactor_of(row, "heap"),
                     columns=columns,
                 )
             )
@@ -184,7 +184,10 @@ def count_of(row: RelationRow) -> RowCount:
     else:
         # Counters that VACUUM has set count the rows, though not since when statistics are.
         changed = rows if row["is_vacuumed"] else None
-    return RowCount(rows=rows, changed=changed, analyzed=analyzed)
+    # A VACUUM that has read less than 2 % of the pages keeps the number of rows that was, whatever
+    # it removed (`vac_estimate_reltuples`, vacuum.c), until ANALYZE counts them.
+    off = min(changed or 0.0, rows) if row["is_vacuumed_later"] else 0.0
+    return RowCount(rows=rows, changed=changed, analyzed=analyzed, rows_off=off)
 
 
 def _known_by_layout(count: RowCount, columns: Sequence[ColumnFacts]) -> RowCount:
@@ -220,7 +223,7 @@ def _index_facts(ask: Ask, row: RelationRow, pages: int, distinct: Mapping[Any, 
     return IndexFacts(
         pages=pages,
         count=count,
-        fillfactor=_fillfactor(row, "btree"),
+        fillfactor=fillfactor_of(row, "btree"),
         columns=columns,
         key_count=int(row["key_count"]),
         is_unique=bool(row["is_unique"]),
@@ -262,7 +265,8 @@ def _toast(row: RelationRow, pages: int | None) -> Estimate | None:
     return toast_estimate(pages, chunks, float(row["n_live_tup"] or 0) * may)
 
 
-def _fillfactor(row: RelationRow, kind: str) -> int:
+def fillfactor_of(row: RelationRow, kind: str) -> int:
+    """In percent: as it is set, or the one of a `heap` or `btree` without."""
     found = row["fillfactor"]
     return _DEFAULT_FILLFACTOR[kind] if found is None else int(str(found), 0)
 
@@ -321,7 +325,7 @@ def _column(column: RelationRow, read: RelationRow) -> ColumnFacts:
         typlen=typlen,
         null_frac=None if null_frac is None else float(null_frac),
         avg_width=None if avg_width is None else int(avg_width),
-        n_distinct=column["n_distinct"],
+        n_distinct=None if column.get("is_set") else column["n_distinct"],
         widths=widths,
         sampled=(_sampled_share(common, float(null_frac or 0.0)), bounds),
         common_fracs=common,

@@ -32,7 +32,7 @@ class RowCount:
         changed: Inserted, updated or deleted since ANALYZE took the statistics; None: the counters
             do not say it.
         analyzed: How many ANALYZE read at most.
-        rows_off: By how many the rows may be off: of a partial index nothing counts them.
+        rows_off: By how many the rows may be off.
     """
 
     rows: float
@@ -60,7 +60,7 @@ class ColumnFacts:
         is_always_null: It was dropped, or is virtual: a bit of the bitmap of NULLs.
         null_frac: Share of NULLs; None: there are no statistics, or the role may not see them.
         avg_width: Whole bytes of a value in the mean, its length header included; the rest is cut.
-        n_distinct: As pg_stats has it; None likewise.
+        n_distinct: As pg_stats has it; None likewise, and where somebody has set it by hand.
         widths: Bytes of values without their header, with the share of the rows that are so; None
             where the statistics have no values.
         sampled: The share of rows, NULLs apart, whose widths are from a sample, the histogram's

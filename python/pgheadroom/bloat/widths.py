@@ -111,6 +111,9 @@ def widths_of(column: ColumnFacts, count: RowCount) -> Widths:
             low, high = max(mean - doubt, found - own), min(mean + 1 + doubt, found + own)
             if is_cstring:  # of a `name` ANALYZE counts 64 bytes: the lists alone say it
                 low, high = found - own, found + own
+            if low > high and found - 2 * own <= mean + 1 and found + 2 * own >= mean:
+                # A rare sample: ANALYZE's mean is of three hundred times as many values.
+                low, high = mean - doubt, mean + 1 + doubt
             if deviation > 0 and low <= high:
                 least, most = (float(end(size for size, _ in stored)) for end in (min, max))
                 low, high = (min(max(each - found + packed, least), most) for each in (low, high))
