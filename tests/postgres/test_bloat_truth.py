@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from bloat_shapes import SHAPES, Shape
 from bloat_truth import SETTINGS, estimates_of, measured
+from doctor_sides import examined
+from psycopg.rows import dict_row
 
+from pgheadroom.bloat.measured import as_measured, measure, module_schema
 from pgheadroom.servers import Host, ServerPrograms
+from pgheadroom.types import Interval
 
 pytestmark = pytest.mark.usefixtures("run_parent")
 
@@ -55,7 +62,6 @@ def test_what_cannot_be_known_is_said(newest: ServerPrograms) -> None:
         cluster = host.cluster("main")
         cluster.start(SETTINGS)
         with cluster.connect() as connection:
-            from psycopg.rows import dict_row
 
             def ask(text: str) -> list[dict[str, object]]:
                 with connection.cursor(row_factory=dict_row) as cursor:
@@ -96,3 +102,77 @@ def test_what_cannot_be_known_is_said(newest: ServerPrograms) -> None:
                 found = {each.name: each.estimate for each in estimates_of(ask).values()}
                 assert found["t"] is None
                 assert found["t_v"] is not None
+
+
+MEASURED = ("deleted_third", "deleted_not_vacuumed", "toasted_small", "old_statistics", "queue")
+
+
+@pytest.mark.contrib
+def test_what_pgstattuple_measures(programs: ServerPrograms) -> None:
+    """Its bounds, which know no column, have the truth in them; they narrow what is wide."""
+    if "pgstattuple" not in programs.contrib:
+        pytest.skip("this server has no pgstattuple")
+    with Host(programs) as host:
+        cluster = host.cluster("main")
+        cluster.start(SETTINGS)
+        with cluster.connect(prepare_threshold=None, row_factory=dict_row) as connection:
+
+            def ask(text: str) -> list[dict[str, Any]]:
+                return connection.execute(text.encode()).fetchall()
+
+            def run(text: str) -> None:
+                for statement in filter(str.strip, text.split(";\n")):
+                    connection.execute(statement.encode())
+                    connection.execute("SELECT pg_stat_force_next_flush()")
+
+            assert module_schema(ask) is None
+            run("CREATE EXTENSION pgstattuple;\nCREATE ROLE nobody_special;\n")
+            run("SET ROLE nobody_special;\n")
+            assert module_schema(ask) is None
+            run("RESET ROLE;\nSELECT setseed(0.5);\n")
+            schema = module_schema(ask)
+            assert schema == "public"
+            narrower = 0
+            for shape in SHAPES:
+                if shape.name not in MEASURED:
+                    continue
+                run(f"{shape.sql}ANALYZE {shape.name};\n{shape.later}")
+                found = [each for each in estimates_of(ask).values() if each.estimate]
+                told = []
+                for each in found:
+                    if each.estimate.kind == "btree" or each.estimate.pages < 100:
+                        continue
+                    seen = measure(ask, schema, each.oid, 2.0**40)
+                    assert seen is not None
+                    anyhow = replace(
+                        each.estimate,
+                        rewritten_pages=Interval(low=0, mid=0, high=1e9, level=0.99),
+                    )
+                    alone = as_measured(anyhow, seen, 100)
+                    both = as_measured(each.estimate, seen, 100)
+                    told.append((each, alone, both))
+                run(f"VACUUM FULL {shape.name};\n")
+                for each, alone, both in told:
+                    (row,) = ask(f"SELECT (pg_relation_size({each.oid}) / 8192)::int8 AS pages")
+                    for said in (alone, both):
+                        new = said.rewritten_pages
+                        assert new.low <= row["pages"] <= new.high, (shape.name, said, row)
+                    narrower += both.given_back_frac.width < each.estimate.given_back_frac.width
+                run(f"DROP TABLE {shape.name};\n")
+            assert narrower >= 2
+            # The doctor asks it where there are no statistics.
+            run(
+                "CREATE TABLE t (v text);\n"
+                "INSERT INTO t SELECT repeat('v', 500) FROM generate_series(1, 40000);\n"
+                "DELETE FROM t WHERE ctid::text LIKE '%1)' OR ctid::text ~ '[2-7]\\)$';\n"
+                "VACUUM t;\n"
+            )
+            (finding,) = examined(cluster, "postgres", "bloated-table").findings
+            assert finding.numbers["is_measured"] is True
+            assert "pgstattuple_approx" in finding.price.text
+            size = finding.numbers["size_bytes"]
+            run("VACUUM FULL t;\n")
+            (row,) = ask("SELECT pg_relation_size('t')::int8 AS left")
+            ends = [finding.numbers[f"given_back_bytes_{end}"] for end in ("low", "high")]
+            assert ends[0] <= size - row["left"] <= ends[1]
+            run("DROP EXTENSION pgstattuple;\nDROP ROLE nobody_special;\n")

@@ -9,6 +9,7 @@ Bloat: how many bytes a rewrite of a table or an index would give back, without 
     heap.py       a table as VACUUM FULL would write it
     btree.py      a B-tree as REINDEX would build it
     toast.py      a TOAST table as VACUUM FULL of its table would write it
+    measured.py   what pgstattuple_approx says, where it may be asked
 
 What is estimated is the number of pages of a fresh rewrite, by the layout of pages; what is there
 now is known. The interval is what the statistics leave open, and each cause that makes it wide has

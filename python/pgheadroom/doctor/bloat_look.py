@@ -23,6 +23,9 @@ SHARE_MIN = 0.30
 """Of the pages: tables and indexes that are written have room for what comes next, an index of
 random keys about 30 %, and it fills again after a rewrite."""
 WARN_BYTES = 1024**3
+MEASURED_BYTES = 256.0 * 1024**2
+"""Of pages that pgstattuple_approx may read for all tables together: a second or two of a disk that
+others use as well. Arbitrary."""
 LOOKED_MAX = 50
 _LOOKING_S = 20.0  # ours, not the server's: a person waits; arbitrary
 

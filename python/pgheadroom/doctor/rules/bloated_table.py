@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from pgheadroom.bloat.asking import HEAP_SQL, Ask
-from pgheadroom.bloat.reading import estimated_tables
+from pgheadroom.bloat.measured import as_measured, measure, module_schema
+from pgheadroom.bloat.reading import estimated_tables, fillfactor_of
 from pgheadroom.bloat.values import Estimate
 from pgheadroom.doctor.bloat_look import (
+    MEASURED_BYTES,
     PAGES_MIN,
     SHARE_MIN,
     WARN_BYTES,
@@ -25,6 +28,7 @@ from pgheadroom.units import PAGE_BYTES, percent, show_bytes
 
 def _look(_facts: Facts, rows: Sequence[QueryRow], ask: Ask) -> list[QueryRow]:
     found, left = looked_at(rows, ask, estimated_tables)
+    found = _measured(found, ask)
     asked = [
         row["oid"]
         for row in found
@@ -34,6 +38,38 @@ def _look(_facts: Facts, rows: Sequence[QueryRow], ask: Ask) -> list[QueryRow]:
     return [
         *({**row, "rewriting": tools.get(row["oid"])} for row in found),
         *([{"left": left}] if left else []),
+    ]
+
+
+def _measured(rows: list[QueryRow], ask: Ask) -> list[QueryRow]:
+    """Where statistics leave it open, what pgstattuple_approx says, within a budget of pages."""
+    unsure = {
+        each.oid: each.estimate
+        for row in rows
+        for each in row["estimates"]
+        if each.estimate and not each.estimate.is_narrow and may_be_bloated(each.estimate)
+    }
+    schema = module_schema(ask) if unsure else None
+    if schema is None:
+        return rows
+    budget = MEASURED_BYTES
+    told: dict[int, Estimate] = {}
+    fillfactors = {row["oid"]: fillfactor_of(row, "heap") for row in rows}
+    for oid, estimate in unsure.items():
+        seen = measure(ask, schema, oid, budget)
+        if seen is not None:
+            budget -= seen.read_bytes
+            told[oid] = as_measured(estimate, seen, fillfactors.get(oid, 100))
+    return [
+        {
+            **row,
+            "measured": told.keys(),
+            "estimates": [
+                replace(each, estimate=told.get(each.oid, each.estimate))
+                for each in row["estimates"]
+            ],
+        }
+        for row in rows
     ]
 
 
@@ -51,7 +87,8 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding | Blind]
                 yield Blind(rule=RULE.id, why=f"{about} is held by somebody")
             elif is_bloated(estimate) and row["rewriting"] is not None:
                 remedy = _remedy(facts, row, estimate, is_toast=is_toast)
-                yield _finding(row, estimate, about, remedy)
+                is_measured = each.oid in row.get("measured", ())
+                yield _finding(row, estimate, about, remedy, is_measured=is_measured)
             elif not estimate.is_narrow and may_be_bloated(estimate):
                 share = estimate.given_back_frac
                 why = (
@@ -69,7 +106,9 @@ def _remedy(facts: Facts, row: QueryRow, estimate: Estimate, *, is_toast: bool) 
     return table_remedy(facts, row, row["rewriting"], heap * PAGE_BYTES)
 
 
-def _finding(row: QueryRow, estimate: Estimate, about: str, remedy: Remedy) -> Finding:
+def _finding(
+    row: QueryRow, estimate: Estimate, about: str, remedy: Remedy, *, is_measured: bool
+) -> Finding:
     share, given = estimate.given_back_frac, estimate.given_back_bytes
     size = estimate.pages * PAGE_BYTES
     wide = (
@@ -84,10 +123,12 @@ def _finding(row: QueryRow, estimate: Estimate, about: str, remedy: Remedy) -> F
         remedy=remedy,
         price=bytes_held(
             given.mid,
-            "pages less those of a fresh copy, by the layout of rows and statistics",
+            "pages less those of a fresh copy, "
+            + ("by pgstattuple_approx" if is_measured else "by the layout of rows and statistics"),
             basis="estimated",
         ),
         oid=int(row["oid"]),
+        is_measured=is_measured,
         size_bytes=size,
         given_back_bytes_low=round(given.low),
         given_back_bytes=round(given.mid),
@@ -113,7 +154,8 @@ RULE = Rule(
     price="Bytes that a rewrite gives back, over an interval ([bloat.md](bloat.md)).",
     remedy="REPACK (CONCURRENTLY) from 19 on, pg_squeeze or pg_repack where they are installed and "
     "the table has what they need, else VACUUM FULL.",
-    blind="Wide estimates say why. Rows that an old snapshot keeps are copied as well. Tables of "
-    "other access methods.",
+    blind="Where statistics leave it open and the role may run pgstattuple_approx, that is asked; "
+    "it reads the pages that are not all-visible, 256 MiB of them at most. Wide estimates say why. "
+    "Rows that an old snapshot keeps are copied as well. Tables of other access methods.",
     link="https://www.postgresql.org/docs/current/routine-vacuuming.html#VACUUM-FOR-SPACE-RECOVERY",
 )
