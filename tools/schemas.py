@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pgheadroom.advise.advice import Advice
+from pgheadroom.advise.fleet import FleetAdvice
 from pgheadroom.doctor.fleet import FleetDiagnosis
 from pgheadroom.doctor.values import Diagnosis
 from pgheadroom.forms import json_schema
@@ -52,6 +53,7 @@ def schemas() -> Mapping[str, dict[str, Any]]:
         "lab-result": json_schema(ExperimentResult, title="Result of an experiment"),
         "page-life": json_schema(PageLife, title="What happened to a page", frame={"server": text}),
         "proof": json_schema(Proof, title="Proof"),
+        "advice-fleet": json_schema(FleetAdvice, title="Advice for several servers"),
         "advice": json_schema(Advice, title="Advice"),
         "plan": json_schema(Plan, title="Plan", frame={"digest": text}),
         "applied": json_schema(AppliedRecord, title="Applied record"),

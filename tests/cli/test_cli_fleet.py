@@ -167,3 +167,89 @@ def test_mistakes(in_process: Run, tmp_path: Path) -> None:
         done = in_process("doctor", *options)
         assert done.returncode == 2, (options, done.stderr)
         assert said in done.stderr
+
+
+def test_observe(fleet: Fleet, in_process: Run, tmp_path: Path) -> None:
+    """A profile for each server in a folder, the servers as rows; one that is down is named."""
+    (tmp_path / "profiles").mkdir()
+
+    def observe(*options: str) -> CompletedProcess[str]:
+        services = ("--service-file", str(fleet.services), "--for", "0.2s")
+        return in_process("observe", *services, "-o", "profiles", *options)
+
+    done = observe()
+    assert done.returncode == 3, done.stderr
+    assert sorted(path.name for path in (tmp_path / "profiles").iterdir()) == [
+        "bad.json",
+        "good.json",
+    ]
+    rows = [line.replace("|", " ").split() for line in done.stdout.splitlines()]
+    assert ["bad", "18.4", "1", "0", "0", "-", "bad.json"] in rows
+    assert ["good", "16.14", "1", "0", "0", "-", "good.json"] in rows
+    assert "! down: no answer: no connection" in done.stdout
+    for name, version in (("bad", "18.4"), ("good", "16.14")):
+        text = (tmp_path / "profiles" / f"{name}.json").read_text(encoding="utf-8")
+        profile = json.loads(text)
+        assert profile["server"]["version"] == version
+        assert [table["name"] for table in profile["table"]] == ["t"]
+    assert "observe: good: 0 of 0 s" in done.stderr
+
+    lacking = observe("--table", "nowhere")
+    assert lacking.returncode == 3
+    assert "! good: no answer: table 'nowhere' is not in the database" in lacking.stdout
+    empty = in_process(
+        *("observe", fleet.good, fleet.bad.replace("dbname=postgres", "dbname=template1")),
+        *("--for", "0.2s", "-o", "profiles"),
+    )
+    assert empty.returncode == 3
+    assert ": no answer: the database has no table of its own: " in empty.stdout
+
+
+def test_advise(fleet: Fleet, in_process: Run, tmp_path: Path) -> None:
+    """Connections and profiles together; each has its row, and its whole answer in JSON."""
+    (tmp_path / "profiles").mkdir()
+    observed = ("observe", fleet.bad, fleet.good, "--for", "0.2s", "-o", "profiles")
+    assert in_process(*observed).returncode == 0
+    first, second = sorted(path.name for path in (tmp_path / "profiles").iterdir())
+    asked = (f"profiles/{first}", fleet.good, "--for", "0.2s", "--budget", "0")
+    text = in_process("advise", *asked)
+    assert text.returncode == 0, text.stderr
+    assert text.stdout.startswith("Advice for 2 tables on 2 servers: 0 to change\n")
+    in_process("advise", *asked, fleet.down, "-f", "json", "-o", "all.json", "--html", "all.html")
+    data = json.loads((tmp_path / "all.json").read_text(encoding="utf-8"))
+    schema = json.loads(SCHEMA.with_name("advice-fleet.schema.json").read_text(encoding="utf-8"))
+    assert [error.message for error in Draft202012Validator(schema).iter_errors(data)] == []
+    assert data["kind"] == "advice_fleet"
+    named = {each["name"]: each for each in data["servers"]}
+    assert set(named) == {f"profiles/{first}", fleet.good, fleet.down}
+    assert [table["name"] for table in named[fleet.good]["advice"]["tables"]] == ["t"]
+    assert named[fleet.down]["advice"] is None
+    page = (tmp_path / "all.html").read_text(encoding="utf-8")
+    assert "no answer" in page
+    assert "<script" not in page
+    both = (f"profiles/{first}", f"profiles/{second}", "--budget", "0")
+    rows = list(csv.DictReader(io.StringIO(in_process("advise", *both, "-f", "csv").stdout)))
+    assert [(row["server"], row["table"]) for row in rows] == [
+        (f"profiles/{name}", "t") for name in (first, second)
+    ]
+    ticket = in_process("advise", *both, "-f", "markdown")
+    assert ticket.returncode == 0
+    assert ticket.stdout.count("# Advice for") == 3
+    assert in_process("advise", *asked, fleet.down).returncode == 3
+
+
+def test_mistakes_of_observe_and_advise(in_process: Run, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    two = ("dbname=a", "dbname=b")
+    for arguments, said in (
+        (("observe", *two), "expected a folder that is there with -o, none was given"),
+        (("observe", *two, "-o", "p.json"), "p.json is none"),
+        (("observe", *two, "-o", "folder", "--wal"), "--wal does nothing with several servers"),
+        (("advise", *two, "--plan", "plan.json"), "--plan does nothing with several servers"),
+        (("advise", "dbname=a", "dbname=a"), "dbname=a is named twice"),
+        (("advise", "dbname=a", "folder"), "folder is a folder"),
+        (("advise", "dbname=a", "nowhere.json"), "no such file: nowhere.json"),
+    ):
+        done = in_process(*arguments)
+        assert done.returncode == 2, (arguments, done.stderr)
+        assert said in done.stderr

@@ -5,18 +5,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pgheadroom.cli import output
+from pgheadroom.cli.advising import advice_of
 from pgheadroom.cli.connection import (
     DbnameOption,
     HostOption,
     LogOption,
     PortOption,
+    ServiceFileOption,
     StatementsOption,
     UserOption,
     WalFilesOption,
@@ -29,24 +32,25 @@ from pgheadroom.cli.idle import refuse
 from pgheadroom.cli.options import Format, FormatOption, HtmlOption, OutputOption
 from pgheadroom.cli.output import check_outputs, said
 from pgheadroom.defaults import BUDGET_S
-from pgheadroom.errors import InputError
-from pgheadroom.progress import RunState
+from pgheadroom.errors import InputError, SourceError
 from pgheadroom.quoting import printable
 from pgheadroom.redaction import command_line
 from pgheadroom.units import parse_duration_s
 
 if TYPE_CHECKING:
-    from pgheadroom.advise import Advice
+    from pgheadroom.advise import Advice, Policy
     from pgheadroom.plan import Plan
     from pgheadroom.profile import Profile
     from pgheadroom.watch.recalling import Recalled
 
 
-_TargetArgument = Annotated[
-    str,
+_TargetsArgument = Annotated[
+    list[str] | None,
     typer.Argument(
+        metavar="[TARGET]...",
         help="A profile that `observe` wrote, the folder of its psql script, or a connection "
-        "(without it, as libpq's PG*), which is then observed first."
+        "(without it, as libpq's PG*), which is then observed first; "
+        "several are one page.",
     ),
 ]
 _GoalOption = Annotated[
@@ -105,7 +109,8 @@ _RewriteOption = Annotated[
 
 
 def advise_command(
-    target: _TargetArgument = "",
+    targets: _TargetsArgument = None,
+    service_file: ServiceFileOption = None,
     goal: _GoalOption = "balanced",
     price: _PriceOption = None,
     max_growth: _MaxGrowthOption = None,
@@ -131,29 +136,34 @@ def advise_command(
     to: OutputOption = None,
     html: HtmlOption = None,
 ) -> None:
-    """Advise a fillfactor for each table, with the curve it is picked from; nothing is changed."""
+    """
+    Advise a fillfactor for each table, with the curve it is picked from; nothing is changed.
+
+    Several connections or profiles, or a service file, are one page with the servers as rows; exit
+    code 3 where one of them does not answer.
+    """
     # Help does without the work.
     from pgheadroom.advise import make_policy
     from pgheadroom.plan import check_rewrite
 
     check_outputs(to, html)
     check_outputs(*(plan or ()))
-    if not plan:
-        refuse({"--rewrite": rewrite}, where="without a plan", instead="--plan FILE writes one")
-    if form in (Format.JSON, Format.CSV):
-        refuse(
-            {"--verbose": verbose},
-            where=f"with --format {form.value}",
-            instead="it has every table in full; --format text and markdown have both forms",
-        )
+    _refuse_idle(plan, rewrite, form, verbose=verbose)
     how = rewrite or "none"
     check_rewrite(how)
     policy = make_policy(goal, _prices(price or []), _share(max_growth))
     budget_s = parse_duration_s(budget, may_be_zero=True)
     past = recalled(history, begin, end)
+    parameters = parameters_of(host, port, user, dbname)
+    if service_file is not None or len(targets or ()) > 1:
+        of_one: dict[str, object] = {"--plan": plan, "--log": log, "--statements": statements}
+        of_one |= {"--wal": wal, "--wal-files": wal_files, "--history": history}
+        wanted = Wanted(policy, budget_s, tuple(table or ()), length, no_sample, verbose, of_one)
+        _advise_several(targets or [], parameters, service_file, wanted, form, to, html)
+        return
     profile = _profile(
-        target,
-        parameters_of(host, port, user, dbname),
+        next(iter(targets or ()), ""),
+        parameters,
         past=past,
         length=length,
         no_sample=no_sample,
@@ -164,24 +174,71 @@ def advise_command(
         wal_files=tuple(wal_files or ()),
     )
     # What only an advice takes, so that a wrong profile or connection is told at once.
-    from pgheadroom.advise import Options, advise
+    from pgheadroom.advise import Options
     from pgheadroom.plan import check_plannable, make_plan
 
     if plan:
         check_plannable(profile)
     options = Options(policy=policy, budget_s=budget_s, tables=tuple(table or ()))
-    with output.progress("advise") as step:
-        found = advise(
-            profile,
-            options,
-            say=lambda done, total, name: step(
-                RunState(done=done, total=max(total, 1), left_s=0.0, text=name)
-            ),
-        )
+    found = advice_of(profile, options, "advise")
     put_advice(found, form, to, html=html, verbose=verbose, past=past)
     said(html)
     if plan:
         _write_plan(make_plan(found, profile, rewrite=how), plan)
+
+
+def _refuse_idle(
+    plan: list[Path] | None, rewrite: str | None, form: Format, *, verbose: bool
+) -> None:
+    """What would do nothing beside the others."""
+    if not plan:
+        refuse({"--rewrite": rewrite}, where="without a plan", instead="--plan FILE writes one")
+    if form in (Format.JSON, Format.CSV):
+        refuse(
+            {"--verbose": verbose},
+            where=f"with --format {form.value}",
+            instead="it has every table in full; --format text and markdown have both forms",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is wanted of each of several."""
+
+    policy: Policy
+    budget_s: float
+    tables: tuple[str, ...]
+    length: str | None
+    no_sample: bool
+    verbose: bool
+    of_one: Mapping[str, object]
+
+
+def _advise_several(
+    targets: list[str],
+    parameters: dict[str, str],
+    service_file: Path | None,
+    wanted: Wanted,
+    form: Format,
+    to: Path | None,
+    html: Path | None,
+) -> None:
+    from pgheadroom.advise import Options
+    from pgheadroom.cli import advise_fleet, observe, observe_fleet
+
+    observe_fleet.refuse_of_one(wanted.of_one, "an advise of that one")
+    found = advise_fleet.advised(
+        targets,
+        parameters,
+        service_file,
+        Options(policy=wanted.policy, budget_s=wanted.budget_s, tables=wanted.tables),
+        length=wanted.length or observe.LENGTH,
+        no_sample=wanted.no_sample,
+    )
+    advise_fleet.put(found, form, to, html, verbose=wanted.verbose)
+    said(html)
+    if found.cut_off:
+        raise typer.Exit(SourceError.exit_code)
 
 
 def _profile(

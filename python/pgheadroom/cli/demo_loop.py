@@ -88,7 +88,7 @@ def _observed(console: Console, shop: Shop, folder: Path) -> None:
     asked = ("--for", WATCH, "--log", "server.log", "--wal", "-o", profile_path)
     _command(console, "observe", shop.conninfo, *asked)
     observe.observe_command(
-        target=shop.conninfo, length=WATCH, to=profile_path, log=[shop.log], wal=True
+        targets=[shop.conninfo], length=WATCH, to=profile_path, log=[shop.log], wal=True
     )
 
 

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pgheadroom.cli import output
+from pgheadroom.cli import observe_fleet, output
 from pgheadroom.cli.connection import (
     DbnameOption,
     HostOption,
     LogOption,
     PortOption,
+    ServersArgument,
+    ServiceFileOption,
     StatementsOption,
     UserOption,
     WalFilesOption,
@@ -53,7 +55,8 @@ _LengthOption = Annotated[
     ),
 ]
 _ToOption = Annotated[
-    Path | None, typer.Option("--output", "-o", help="Write the profile here (JSON).")
+    Path | None,
+    typer.Option("--output", "-o", help="Write the profile here (JSON); several: the folder."),
 ]
 _TableOption = Annotated[
     list[str] | None,
@@ -82,7 +85,8 @@ _SourceOption = Annotated[
 
 
 def observe_command(
-    target: Annotated[str, typer.Argument(help="A connection; without it, as libpq's PG*.")] = "",
+    targets: ServersArgument = None,
+    service_file: ServiceFileOption = None,
     length: _LengthOption = None,
     to: _ToOption = None,
     table: _TableOption = None,
@@ -100,56 +104,53 @@ def observe_command(
     user: UserOption = None,
     dbname: DbnameOption = None,
 ) -> None:
-    """Watch a live database, only reading, and write a profile of its tables and workload."""
+    """
+    Watch a live database, only reading, and write a profile of its tables and workload.
+
+    Several are watched side by side, with a profile each in the folder -o; exit code 3 where one
+    of them does not answer.
+    """
     from pgheadroom.profile import to_json
 
     parameters = parameters_of(host, port, user, dbname)
+    logged: dict[str, object] = {"--log": log, "--wal": wal, "--wal-files": wal_files}
+    reading = {"--mask": mask, "--statements": statements, **logged}
+    if service_file is not None or len(targets or ()) > 1:
+        logged |= {"--statements": statements, "--print-grants": print_grants, "--from": source}
+        observe_fleet.refuse_of_one(logged | {"--print-sql": print_sql}, "an observe of that one")
+        wish = observe_fleet.Wish(length or LENGTH, tuple(table or ()), no_sample, mask)
+        observe_fleet.observe_several(targets or (), parameters, service_file, to, wish, save)
+        return
+    target, tables = next(iter(targets or ()), ""), tuple(table or ())
     if to is not None:
         output.check_writable(to)
-    reading = {"--mask": mask, "--log": log, "--statements": statements, "--wal": wal}
-    reading["--wal-files"] = wal_files
     if print_sql:
         refuse(
             {**reading, "--from": source, "--print-grants": print_grants},
             where="with --print-sql, which only prints the script",
             instead="give it with --from, to the observe that reads what the script wrote",
         )
-        output.write(_script(length or LENGTH, tuple(table or ()), no_sample=no_sample), to)
+        output.write(_script(length or LENGTH, tables, no_sample=no_sample), to)
         return
     if source is not None and (target or parameters):
         raise InputError("--from stands beside a connection: expected one of them")
     if print_grants:
+        idle = {**reading, "--table": table, "--from": source, "--for": length}
         refuse(
-            {
-                **reading,
-                "--table": table,
-                "--from": source,
-                "--for": length,
-                "--no-sample": no_sample,
-                "-o": to,
-            },
+            idle | {"--no-sample": no_sample, "-o": to},
             where="with --print-grants, which only looks at the role's rights",
             instead="give it to the observe that follows",
         )
         _print_grants(target, parameters)
         return
     if source is not None:
-        refuse(
-            {"--for": length, "--no-sample": no_sample},
-            where="with --from: the interval and its samples are those of the script's run",
-            instead="give it to `observe --print-sql`, which makes the script",
-        )
-        refuse(
-            {"--wal": wal, "--wal-files": wal_files},
-            where="with --from: the script does not read the write-ahead log",
-            instead="observe the server itself, or sum its files by `wal stats`",
-        )
+        _refuse_beside_script(length, wal, wal_files, no_sample=no_sample)
     profile = observed(
         target,
         parameters,
         source=source,
         length=length or LENGTH,
-        tables=tuple(table or ()),
+        tables=tables,
         mask=mask,
         no_sample=no_sample,
         logs=tuple(log or ()),
@@ -160,6 +161,22 @@ def observe_command(
     )
     save(printable_json(json.dumps(to_json(profile), indent=1, ensure_ascii=False)) + "\n", to)
     summarize(profile)
+
+
+def _refuse_beside_script(
+    length: str | None, wal: bool, wal_files: list[Path] | None, *, no_sample: bool
+) -> None:
+    """What would do nothing beside what the script has written."""
+    refuse(
+        {"--for": length, "--no-sample": no_sample},
+        where="with --from: the interval and its samples are those of the script's run",
+        instead="give it to `observe --print-sql`, which makes the script",
+    )
+    refuse(
+        {"--wal": wal, "--wal-files": wal_files},
+        where="with --from: the script does not read the write-ahead log",
+        instead="observe the server itself, or sum its files by `wal stats`",
+    )
 
 
 def observed(

@@ -4,6 +4,7 @@ Watching a live database, or reading what the psql script of it wrote, as a prof
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,7 @@ def observe_live(
     past: Past | None = None,
     say: Say,
     at: At | None = None,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> Profile:
     """
     Watch a database, or read what the psql script has written, and make the profile.
@@ -69,6 +71,7 @@ def observe_live(
         past: Gives an interval's counters that were kept, instead of waiting for one.
         say: Called with the progress.
         at: Called at both ends of the interval; an error of its own ends the observation.
+        sleep: Waits.
 
     Raises:
         ConnectionFailed: No server answers.
@@ -90,7 +93,7 @@ def observe_live(
             conninfo, {"application_name": APPLICATION_NAME, **parameters}
         ) as connection:
             if past is None:
-                recording = watch(connection, request, say, each)
+                recording = watch(connection, request, say, each, sleep)
             else:
                 recording = look_back(connection, request, past(connection), say, each)
     return observe(

@@ -151,6 +151,7 @@ def watch(
     request: ObservationRequest,
     say: Say,
     at: Callable[[str, Recording], None] = lambda *_: None,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> Recording:
     """
     Watch a database for the length of the request.
@@ -161,8 +162,9 @@ def watch(
         say: Told what happens, for people.
         at: Called with `start` before the first counters are read, and with `end` after the last,
             with what is recorded until then.
+        sleep: Waits.
     """
-    return _Watch(connection, request, say).run(at)
+    return _Watch(connection, request, say, sleep).run(at)
 
 
 def look(connection: psycopg.Connection[Any]) -> Recording:
@@ -262,11 +264,16 @@ def _undecoded() -> type[psycopg.abc.Loader]:
 
 class _Watch:
     def __init__(
-        self, connection: psycopg.Connection[Any], request: ObservationRequest, say: Say
+        self,
+        connection: psycopg.Connection[Any],
+        request: ObservationRequest,
+        say: Say,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._connection = connection
         self._request = request
         self._say = say
+        self._sleep = sleep
         self._major = connection.info.server_version // 10000
         self._lines: list[RecordedAnswer] = []
         # Hashes of values that are read twice are salted; nothing keeps the salt.
@@ -366,7 +373,7 @@ class _Watch:
         ticks = self._request.ticks
         for number in range(1, ticks + 1):
             target_s = self._request.duration_s * number / ticks
-            time.sleep(max(began + target_s - time.monotonic(), 0))
+            self._sleep(max(began + target_s - time.monotonic(), 0))
             self._say(f"{target_s:.0f} of {self._request.duration_s:.0f} s")
             if number < ticks:
                 counters = ("table_counters",) if self._request.tick_counters else ()
