@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
+import psycopg
 import pytest
 from doctor_scenarios import LOG
-from doctor_sides import SETTINGS, database, examined, run
-from test_doctor_rules import asked, burn
+from doctor_sides import DAY_S, SETTINGS, conninfo, database, examined, run
+from test_doctor_rules import asked, burn, only, until
 
-from pgheadroom.doctor import Finding
+from pgheadroom.doctor import Diagnosis, Finding
 from pgheadroom.servers import Cluster, Host, ServerPrograms
 
 pytestmark = pytest.mark.usefixtures("run_parent")
@@ -116,3 +118,92 @@ def test_settings_that_are_kept_outside(newest: ServerPrograms) -> None:
         (found,) = examined(cluster, "postgres", "autovacuum-log-off").findings
     assert (found.remedy.sql, found.remedy.undo) == ((), None)
     assert "is kept, log_autovacuum_min_duration = '1s'; then a reload." in found.remedy.text
+
+
+INDEX = (
+    "CREATE TABLE t (v int8, w int8);\n"
+    "INSERT INTO t SELECT i, i FROM generate_series(1, 60000) i;\nCREATE INDEX t_v ON t (v);\n"
+    "VACUUM ANALYZE t;\n"
+)
+
+
+def test_statistics_reset_in_the_interval(server: Cluster) -> None:
+    """An index that was read before has no reads then, and no other counter went back."""
+    with database(server, "fires") as dbname:
+        # The table is not written any more: its counters are at nothing before and after.
+        run(server, dbname, INDEX + "SELECT pg_stat_reset();\n")
+
+        def look(work: str) -> Diagnosis:
+            return examined(
+                server,
+                dbname,
+                "unused-index",
+                ahead_s=31 * DAY_S,
+                work=lambda: run(server, dbname, work),
+            )
+
+        assert only(look("SELECT 1").findings, "unused-index", "t_v") is not None
+        run(server, dbname, "SET enable_seqscan = off;\nSELECT count(w) FROM t WHERE v = 7")
+        read = look("SELECT 1")
+        assert (read.findings, read.blind) == ((), ())
+        reset = look("SELECT pg_stat_reset()")
+        assert reset.findings == ()
+        assert "reset inside the interval" in " ".join(item.why for item in reset.blind)
+
+
+def test_statistics_of_one_table_reset(server: Cluster) -> None:
+    """The database has the time of that reset, and counters that are older: no rate is told."""
+    with database(server, "reset") as dbname:
+        run(server, dbname, INDEX + "CREATE INDEX t_w ON t (v);\nCREATE TABLE u (v int);\n")
+        before = examined(server, dbname, "duplicate-index", ahead_s=7200)
+        run(server, dbname, "SELECT pg_stat_reset_single_table_counters('u'::regclass)")
+        after = examined(server, dbname, "duplicate-index", ahead_s=7200)
+        run(server, dbname, "SELECT pg_stat_reset()")
+        whole = examined(server, dbname, "duplicate-index", ahead_s=7200)
+    units = [each.findings[0].price.unit for each in (before, after, whole)]
+    assert units == ["bytes a day", "bytes", "bytes a day"]
+    assert after.examined.statistics_since is None
+    assert whole.findings[0].price.amount == 0
+
+
+@contextmanager
+def sender(cluster: Cluster, dbname: str, name: str, command: str) -> Iterator[None]:
+    """A process that sends the log to somebody of that name."""
+    kind = "database" if "LOGICAL" in command else "true"
+    named = f"{conninfo(cluster, dbname)} replication={kind} application_name={name}"
+    connection = psycopg.connect(named, autocommit=True)
+    try:
+        connection.pgconn.exec_(command.encode())
+        sending = f"SELECT count(*) = 1 FROM pg_stat_replication WHERE application_name = '{name}'"
+        until(lambda: bool(asked(cluster, sending)), "it is sent to")
+        yield
+    finally:
+        connection.close()
+    until(lambda: not asked(cluster, sending), "it is sent to no more")
+
+
+def test_who_is_a_standby(server: Cluster) -> None:
+    """Who takes the log alone reads no index, and who subscribes has a database of his own."""
+    with database(server, "sends") as dbname:
+        run(
+            server,
+            dbname,
+            INDEX + "CREATE PUBLICATION p;\n"
+            "SELECT pg_create_logical_replication_slot('sends', 'pgoutput')",
+        )
+        from_here = "START_REPLICATION " + asked(server, "SELECT pg_current_wal_lsn()::text")
+        changes = (
+            "START_REPLICATION SLOT sends LOGICAL 0/0 (proto_version '1', publication_names 'p')"
+        )
+        try:
+            for name, command, is_standby in (
+                ("replica", from_here, True),
+                ("pg_receivewal", from_here, False),
+                ("subscriber", changes, False),
+            ):
+                with sender(server, dbname, name, command):
+                    found = examined(server, dbname, "unused-index", ahead_s=31 * DAY_S).findings
+                assert [each.object for each in found] == ["t_v"]
+                assert (found[0].remedy.sql == ()) == is_standby, name
+        finally:
+            run(server, dbname, "SELECT pg_drop_replication_slot('sends')")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from doctor_scenarios import LOG
 from doctor_sides import DAY_S, conninfo, examined, near, run
 from test_doctor_rules import asked, burn, only, servers, until
 
-from pgheadroom.doctor import Diagnosis, Examination, Finding, all_rules
+from pgheadroom.doctor import Diagnosis, Examination, Finding, all_rules, rule_named
 from pgheadroom.servers import Cluster, Host, ServerPrograms
 from pgheadroom.sources.session import read_only_session
 
@@ -91,6 +93,34 @@ def copied_slot(primary: Cluster, standby: Cluster) -> None:
     assert [found.object for found in kept.findings] == ["slot copied"]
     assert there.findings == ()
     run(primary, "postgres", "SELECT pg_drop_replication_slot('copied')")
+    # Else the copy's own horizon is what the primary is told of.
+    run(standby, "postgres", "SELECT pg_sync_replication_slots()")
+    assert not asked(standby, "SELECT count(*) FROM pg_replication_slots")
+
+
+def promoted(standby: Cluster) -> None:
+    """What was read of its indexes counts from then on: before, the primary was asked."""
+    run(standby, "postgres", "SELECT pg_promote()")
+    until(lambda: not asked(standby, "SELECT pg_is_in_recovery()"), "it is a primary")
+    long_ago = examined(standby, "postgres", "unused-index", ahead_s=31 * DAY_S)
+    found = only(long_ago.findings, "unused-index", "t_v")
+    assert found is not None
+    assert "since the server is a primary" in found.text
+    run(standby, "postgres", "CREATE ROLE plain LOGIN")
+    (blind,) = by_role(standby, "plain").blind
+    assert "only pg_monitor sees" in blind.why
+    (history,) = (standby.data_dir / "pg_wal").glob("*.history")
+    later_s = history.stat().st_mtime + 2 * DAY_S
+    os.utime(history, (later_s, later_s))
+    young = examined(standby, "postgres", "unused-index", ahead_s=31 * DAY_S)
+    assert young.findings == ()
+    assert "as a primary's" in young.blind[0].why
+
+
+def by_role(cluster: Cluster, role: str) -> Diagnosis:
+    with read_only_session(conninfo(cluster, "postgres", role), {}) as connection:
+        rules = [rule_named("unused-index")]
+        return Examination(connection, rules, ahead_s=31 * DAY_S).end()
 
 
 @pytest.mark.parametrize("programs_of", servers())
@@ -144,4 +174,6 @@ def test_beside_a_standby(programs_of: ServerPrograms) -> None:
         by_feedback = only(held(primary, standby).findings, "horizon-holder", about)
         assert by_feedback is not None
         near(by_feedback.numbers["age_xids"], 101_000)
+        primary.stop()
+        promoted(standby)
         standby.stop()

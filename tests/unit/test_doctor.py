@@ -475,6 +475,7 @@ def test_slots_that_are_invalid_or_at_work() -> None:
         "slot_type": "logical",
         "active": False,
         "wal_status": "lost",
+        "is_copied": False,
         "has_position": False,
         "kept_bytes": 0.0,
         "reason": "rows_removed",

@@ -24,7 +24,7 @@ from pgheadroom.doctor.rule import Facts, QueryRow, Rule
 from pgheadroom.doctor.values import SEVERITIES, Blind, Diagnosis, Examined, Finding
 from pgheadroom.progress import Say
 from pgheadroom.sources.session import set_for_session
-from pgheadroom.sources.since import SINCE_EPOCH_S
+from pgheadroom.sources.since import IS_PARTLY_RESET, SINCE_EPOCH_S
 from pgheadroom.units import show_duration
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ SESSION_SETTINGS = {
     "max_parallel_workers_per_gather": "0",  # our reading takes one process, never more
     "client_encoding": "UTF8",
 }
+_NO_STANDBYS = "('pg_basebackup', 'pg_receivewal')"
 _RIGHTS = ("42501",)  # insufficient_privilege
 
 _MOMENT = f"""
@@ -46,11 +47,30 @@ SELECT extract(epoch FROM clock_timestamp())::float8 AS at_epoch_s,
        pg_is_in_recovery() AS in_recovery,
        pg_has_role(current_user, 'pg_read_all_stats', 'USAGE')
          OR (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) AS monitors,
-       EXISTS (SELECT FROM pg_stat_replication WHERE application_name <> 'pg_basebackup')
-         OR EXISTS (SELECT FROM pg_replication_slots WHERE slot_type = 'physical') AS has_standbys,
+       -- Those who copy files or take the log read no index; subscribers have logical slots.
+       EXISTS (SELECT FROM pg_stat_replication r
+               WHERE coalesce(r.application_name, '') NOT IN {_NO_STANDBYS}
+                 AND NOT EXISTS (SELECT FROM pg_replication_slots s
+                                 WHERE s.active_pid = r.pid AND s.slot_type = 'logical'))
+         OR EXISTS (SELECT FROM pg_replication_slots s
+                    WHERE s.slot_type = 'physical'
+                      AND NOT EXISTS (SELECT FROM pg_stat_replication r
+                                      WHERE r.pid = s.active_pid
+                                        AND r.application_name IN {_NO_STANDBYS}))
+         AS has_standbys,
+       CASE WHEN NOT pg_is_in_recovery()
+            THEN left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) END AS timeline,
+       {IS_PARTLY_RESET} AS is_partly_reset,
        {SINCE_EPOCH_S}
          AS since_epoch_s
 """
+_FIRST_TIMELINE = "00000001"
+_PROMOTED = """
+SELECT extract(epoch FROM max(modification))::float8 AS at_epoch_s FROM pg_ls_waldir()
+WHERE name = '{timeline}.history'
+"""
+"""The file is written when the timeline begins, and stays (RemoveOldXlogFiles, xlog.c)."""
+_SINCE = f"SELECT {SINCE_EPOCH_S} AS since_epoch_s"
 _SETTINGS = "SELECT name, setting FROM pg_settings"
 
 
@@ -95,6 +115,7 @@ class Examination:
     _ended_s: float = 0.0
     _looked: int = 0
     _past: PastInterval | None = None
+    _was_reset: bool = False
 
     def __post_init__(self) -> None:
         # A pooler's server connection is not ours alone: nothing is prepared.
@@ -104,6 +125,7 @@ class Examination:
         self._moment = self._rows(_MOMENT)[0]
         self._settings = {row["name"]: row["setting"] for row in self._rows(_SETTINGS)}
         self._major = self.connection.info.server_version // 10000
+        self._promoted_s = self._promotion_s()
 
     def start(self) -> None:
         """Read the counters at the interval's beginning."""
@@ -138,14 +160,22 @@ class Examination:
         allows_alter = self._settings.get("allow_alter_system") != "off"
         self._findings = [
             runnable(
-                with_definition(found, self._definition),
+                with_definition(found, self._row_if_any),
                 is_standby=is_standby,
                 allows_alter=allows_alter,
             )
             for found in agreed(self._findings)
         ]
 
-    def _definition(self, query: str) -> QueryRow | None:
+    def _promotion_s(self) -> float | None:
+        """Since when it is a primary, where it has not always been one and the server tells."""
+        timeline = self._moment["timeline"]
+        if timeline in (None, _FIRST_TIMELINE):
+            return None
+        row = self._row_if_any(_PROMOTED.format(timeline=timeline))
+        return None if row is None else row["at_epoch_s"]
+
+    def _row_if_any(self, query: str) -> QueryRow | None:
         """The row, if the server gives it."""
         import psycopg  # noqa: PLC0415 - as above
 
@@ -189,7 +219,7 @@ class Examination:
 
     def _facts(self) -> Facts:
         now_s = self._now_s()
-        since_s = self._moment["since_epoch_s"]
+        since_s = self._since_s()
         return Facts(
             major=self._major,
             now_s=now_s,
@@ -199,7 +229,19 @@ class Examination:
             has_standbys=bool(self._moment["has_standbys"]),
             monitors=bool(self._moment["monitors"]),
             settings=self._settings,
+            is_partly_reset=bool(self._moment["is_partly_reset"]),
+            was_promoted=self._moment["timeline"] not in (None, _FIRST_TIMELINE),
+            promoted_s=self._promoted_s,
         )
+
+    def _since_s(self) -> float | None:
+        """From when statistics count; younger at an interval's end where they were reset in it."""
+        before: float | None = self._moment["since_epoch_s"]
+        if not self._is_interval:
+            return before
+        now: float | None = self._rows(_SINCE)[0]["since_epoch_s"]
+        self._was_reset = now is not None and (before is None or now > before)
+        return now
 
     def _is_elsewhere(self, rule: Rule) -> bool:
         return bool(self._moment["in_recovery"]) and not rule.on_standby
@@ -256,8 +298,9 @@ class Examination:
         if before is None:
             return []  # named as blind already
         found: list[QueryRow] = []
-        was_reset = False
-        for row in rows:
+        was_reset = self._was_reset
+        # What was reset may be more than before all the same, or be new among the rows.
+        for row in () if was_reset else rows:
             earlier = before.get(_key(rule, row))
             if earlier is None:
                 # It is new, or can be: what it counts may be of a longer time than the interval.
@@ -316,7 +359,7 @@ class Examination:
     def _diagnosis(self) -> Diagnosis:
         moment = self._moment
         at_s = float(moment["at_epoch_s"]) + self.ahead_s
-        since_s = moment["since_epoch_s"]
+        since_s = None if moment["is_partly_reset"] else moment["since_epoch_s"]
         began_s = min(self._began_s.values(), default=self._ended_s)
         interval_s = round(self._ended_s - began_s, 3) if self._is_interval else None
         if self._past is not None:

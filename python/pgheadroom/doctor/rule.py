@@ -48,6 +48,10 @@ class Facts:
         has_standbys: A standby is connected, or a physical slot waits for one.
         monitors: The role sees other users' sessions.
         settings: All settings, in the unit that pg_settings has.
+        is_partly_reset: Some counters of this database are older than `since_s`: only those of a
+            table were reset then.
+        was_promoted: It has been a standby, or comes of a backup (its timeline is not the first).
+        promoted_s: Since when it is none; None: it never was, or the role may not see it.
     """
 
     major: int
@@ -58,12 +62,15 @@ class Facts:
     has_standbys: bool
     monitors: bool
     settings: Mapping[str, str]
+    is_partly_reset: bool = False
+    was_promoted: bool = False
+    promoted_s: float | None = None
 
     def length_s(self, row: QueryRow) -> float | None:
         """Over which time the counters of a row were counted; None: nothing says it."""
         if self.interval_s is not None:
             return self.interval_s
-        since_s = row.get("since_epoch_s", self.since_s)
+        since_s = row.get("since_epoch_s", None if self.is_partly_reset else self.since_s)
         return None if since_s is None else max(self.now_s - float(since_s), 0.0)
 
     def tells_rates(self, row: QueryRow) -> bool:

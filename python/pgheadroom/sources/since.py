@@ -19,3 +19,18 @@ SINCE_EPOCH_S = """
                               WHERE a.backend_type = 'checkpointer')) IS NOT FALSE)))::float8
 """
 """An expression, in seconds since 1970; null where nothing says it."""
+
+IS_PARTLY_RESET = """EXISTS (
+           SELECT FROM pg_class c
+           JOIN pg_stat_database d ON d.datname = current_database()
+           WHERE c.relkind IN ('r', 'm', 't') AND NOT c.relisshared
+             AND d.stats_reset > least(
+               pg_stat_get_last_analyze_time(c.oid), pg_stat_get_last_autoanalyze_time(c.oid),
+               pg_stat_get_last_vacuum_time(c.oid), pg_stat_get_last_autovacuum_time(c.oid)))"""
+"""
+An expression: whether something counts since before the time that a database's statistics have.
+
+A reset of one table or function sets that time too, for the whole database (`pgstat_reset`,
+pgstat.c); one of all of them leaves nothing that is older. Where each table has been vacuumed or
+analyzed since, it is not seen.
+"""

@@ -59,9 +59,19 @@ JOIN pg_am am ON am.oid = c.relam
 
 
 def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding | Blind]:
-    age_days = None if facts.since_s is None else (facts.now_s - facts.since_s) / DAY_S
+    if facts.was_promoted and facts.promoted_s is None:
+        yield Blind(
+            rule=RULE.id,
+            why="the server was promoted, or comes of a backup, and since when it is a primary "
+            "only pg_monitor sees: before, it counted its own reads alone",
+        )
+        return
+    age_days = None
+    if facts.since_s is not None:
+        age_days = (facts.now_s - max(facts.since_s, facts.promoted_s or 0.0)) / DAY_S
     if age_days is None or age_days < _AGE_MIN_DAYS:
         known = "since an unknown time" if age_days is None else f"for {age_days:.1f} days"
+        known += " as a primary's" if facts.was_promoted else ""
         why = f"the statistics count {known}: what runs once a month needs {_AGE_MIN_DAYS} days"
         yield Blind(rule=RULE.id, why=why)
         return
@@ -74,7 +84,7 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding | Blind]
             "info" if facts.has_standbys else cost.severity,
             called(row["schema"], row["name"]),
             f"The index of {table} was not read once in the {age_days:.0f} days that the "
-            f"statistics reach back; it costs {cost.text}.",
+            f"statistics reach back{_as_what(facts)}; it costs {cost.text}.",
             remedy=_remedy(facts, row),
             price=cost.price,
             idx_scan=int(row["idx_scan"]),
@@ -84,6 +94,10 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding | Blind]
             entries_a_day=cost.entries_a_day,
             wal_bytes_a_day=cost.wal_bytes_a_day,
         )
+
+
+def _as_what(facts: Facts) -> str:
+    return ", since the server is a primary" if facts.was_promoted else ""
 
 
 def _remedy(facts: Facts, row: QueryRow) -> Remedy:
@@ -98,7 +112,8 @@ def _remedy(facts: Facts, row: QueryRow) -> Remedy:
         also = " ANALYZE also keeps statistics of its expression, which go with it."
     return Remedy(
         sql=(f"DROP INDEX {concurrently}{shown_relation(row['schema'], row['name'])}",),
-        text=f"Drop it.{also}",
+        text="See first that it is no new one, nor its table or database, for when these were "
+        f"made is in no catalog; then drop it.{also}",
         lock="ACCESS EXCLUSIVE on the table, for a moment"
         if row["is_partitioned"]
         else "SHARE UPDATE EXCLUSIVE: readers and writers go on",
@@ -115,16 +130,17 @@ RULE = Rule(
     counters=index_cost.COUNTERS,
     key=("oid",),
     on_standby=False,
-    threshold=f"Not read since the statistics began, and these are {_AGE_MIN_DAYS} days old, for "
-    "what closes a month runs once in it; of at least 1 MiB, or 10,000 entries a day: what is less "
-    "costs nobody anything. Never one that is unique, enforces a constraint, is a replica "
-    "identity, what CLUSTER goes by, begins with the columns of a foreign key, or is an index of "
-    "such partitions; nor one that another finding keeps.",
+    threshold=f"Not read since the statistics began, and these are {_AGE_MIN_DAYS} days old, and "
+    "as long the server is a primary, for what closes a month runs once in it; of at least 1 MiB, "
+    "or 10,000 entries a day: what is less costs nobody anything. Never one that is unique, "
+    "enforces a constraint, is a replica identity, what CLUSTER goes by, begins with the columns "
+    "of a foreign key, or is an index of such partitions; nor one that another finding keeps.",
     severity="warning from 1 GiB of pages or of WAL a day on, else info; info where a standby is "
     "there, for that counts its own reads.",
     price="WAL a day of its entries where counters tell it, else its pages.",
     remedy="DROP INDEX CONCURRENTLY; its definition is the undo.",
     blind="When an index was made is in no catalog: one of yesterday is unused too. Standbys count "
-    "their own reads. Reads of ANALYZE's statistics on an expression are not counted.",
+    "their own reads, and one that takes its WAL out of an archive alone is not seen. Reads of "
+    "ANALYZE's statistics on an expression are not counted.",
     link="https://www.postgresql.org/docs/current/monitoring-stats.html",
 )
