@@ -13,8 +13,10 @@ import zipfile
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
+from xml.etree import ElementTree
 
 import pytest
+import synthetic
 import synthetic_lab
 import synthetic_site
 
@@ -23,6 +25,7 @@ from pgheadroom.cli.site_folder import check_replaceable, write_site
 from pgheadroom.errors import InputError
 from pgheadroom.report import site
 from pgheadroom.report.site import SiteFile, SiteRecord
+from pgheadroom.report.site_fillfactor import over_fillfactor
 
 PAGES = ("2026-01-02-update-cost", "2026-01-02-update-cost-2", "b-fill-factor", "hostile",
          "unfinished")  # fmt: skip
@@ -299,3 +302,57 @@ def test_one_page_still_holds_everything(records: list[SiteRecord]) -> None:
     assert all(href.startswith("#") for href in page.hrefs)
     assert "#data" not in page.hrefs
     assert "is 73.6 % lower [73.0, 74.0]" in page.words
+
+
+def test_site_begins_with_what_fillfactor_does(folder: Path) -> None:
+    """Records over fillfactor come first, each with a sentence, pictures and the link to it."""
+    text = (folder / "index.html").read_text()
+    over = text.split('<section class="over"')[1].split('</section>\n<p class="note">')[0]
+    assert over.index("What fillfactor does") < over.index("At fillfactor 80 against 100")
+    assert f'<a href="{PAGES[0]}.html">' in over
+    assert text.index("What fillfactor does") < text.index("Every record in a line")
+    page = Addresses(text)
+    for said in ("Words", "Sources", "Cite this", "Each record's archive"):
+        assert said in page.words
+
+
+def test_titles_tell_records_apart(folder: Path) -> None:
+    """Two records of one experiment are named by what differs, else by the record's name."""
+    text = (folder / "index.html").read_text()
+    titles = re.findall(r'<h2 id="record-\d+-title"><a href="[^"]+">([^<]+)</a>', text)
+    assert len(titles) == len(PAGES)
+    assert len(set(titles)) == len(PAGES)
+
+
+def test_fillfactor_pictures_are_the_cells() -> None:
+    """Every value of a record's first group is a point that says it; the sentence has the ratio."""
+    data, _ = synthetic.fillfactor()
+    found = over_fillfactor(showing.experiment(data))
+    assert found is not None
+    titles = [title for title, _ in found.pictures]
+    assert titles[0] == "HOT share, %"
+    assert [title.split(",")[0] for title in titles][1:] == [
+        "WAL per transaction",
+        "heap size",
+        "throughput",
+    ]
+    assert len(found.legend) == 3
+    for cell in data["cells"]:
+        said = f"{cell['tps']:,.0f}" if cell["tps"] >= 1000 else f"{cell['tps']:.4g}"
+        assert f"{cell['fillfactor']}: {said}" in found.pictures[-1][1]
+    assert found.sentence is not None
+    assert found.sentence.startswith("At fillfactor 90 against 100: HOT share ")
+
+
+def test_a_level_is_no_markup() -> None:
+    """A factor's level may be anybody's text, and is text in a picture too."""
+    data, _ = synthetic.fillfactor()
+    for cell in data["cells"]:
+        cell["memory"] = f'"><script>{cell["memory"]}'
+    data["factors"][1]["levels"] = [f'"><script>{level}' for level in data["factors"][1]["levels"]]
+    data["comparisons"], data["controls"] = [], []
+    found = over_fillfactor(showing.experiment(data))
+    assert found is not None
+    for _, picture in found.pictures:
+        ElementTree.fromstring(picture)
+        assert "<script" not in picture

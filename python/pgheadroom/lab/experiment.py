@@ -70,6 +70,8 @@ class Experiment(ABC):
     factors: tuple[Factor, ...]
     options: tuple[Factor, ...]
     measures: tuple[Measure, ...]
+    topic: str = "Other experiments"
+    """Under what a site lists its records."""
     order: int = 100
     """Where it stands in the list of experiments; those of one number go by their name."""
     open_factors: str | None = None

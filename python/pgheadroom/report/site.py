@@ -20,6 +20,7 @@ import json
 import re
 import stat
 import zipfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,10 +28,13 @@ from typing import TYPE_CHECKING, Any
 
 import pgheadroom
 from pgheadroom.errors import InputError
+from pgheadroom.lab import reading
+from pgheadroom.lab.experiment import Experiment
 from pgheadroom.lab.record import SecondsSeries
 from pgheadroom.lab.result import ExperimentResult
 from pgheadroom.report import html, text, views
 from pgheadroom.report.page import page
+from pgheadroom.report.site_fillfactor import over_fillfactor
 
 if TYPE_CHECKING:
     from pgheadroom.report.charts import Chart
@@ -143,7 +147,7 @@ def _files(records: Sequence[SiteRecord]) -> Iterator[SiteFile]:
         yield SiteFile(path=f"{name}.html", content=page.encode())
         for file, (content, _) in data.items():
             yield SiteFile(path=f"data/{name}/{file}", content=content)
-        cards.append(_card(len(cards) + 1, name, shown, place))
+        cards.append(_card(len(cards) + 1, name, shown, place, record.result))
     yield SiteFile(path="index.html", content=_overview(cards, records).encode())
 
 
@@ -208,7 +212,9 @@ def _archive(name: str, content: Mapping[str, bytes]) -> bytes:
     return made.getvalue()
 
 
-def _card(number: int, name: str, shown: html.Shown, place: html.SitePage) -> dict[str, Any]:
+def _card(
+    number: int, name: str, shown: html.Shown, place: html.SitePage, result: ExperimentResult
+) -> dict[str, Any]:
     """A record as the overview shows it."""
     head, charts = shown.heading, shown.charts
     chart = next((chart for chart in charts if chart.section == "key"), next(iter(charts), None))
@@ -218,6 +224,9 @@ def _card(number: int, name: str, shown: html.Shown, place: html.SitePage) -> di
         "name": name,
         "kind": head.kind,
         "title": head.title,
+        "settings": _settings(result),
+        "source": reading.text(result.source),
+        "over": _over(result),
         "question": head.question,
         "answer": head.answer or "The experiment has no figure yet.",
         "state": "complete" if head.complete else "not complete",
@@ -231,6 +240,54 @@ def _card(number: int, name: str, shown: html.Shown, place: html.SitePage) -> di
         "picture": None if chart is None else _picture(chart, number),
         "caption": None if chart is None else chart.title,
         "files": [file for file in place.files if file.name.endswith((".csv", ".zip"))],
+    }
+
+
+def _settings(result: ExperimentResult) -> dict[str, str]:
+    """By what two records of one experiment are told apart: levels of factors, and the server."""
+    levels = {
+        factor.name: "/".join(map(reading.label, reading.present(result, factor)))
+        for factor in reading.factors(result)
+        if factor.name != "fillfactor"  # which each of them sweeps, over longer or shorter lists
+    }
+    found = {name: f"{reading.printable(name)} {said}" for name, said in levels.items()}
+    return found | {"server": f"PostgreSQL {reading.printable(result.server)}"}
+
+
+def _tell_apart(cards: Sequence[dict[str, Any]]) -> None:
+    """Add to titles that several have what differs, and the record's name where nothing does."""
+    titles = Counter(card["title"] for card in cards)
+    for title in [title for title, count in titles.items() if count > 1]:
+        same = [card for card in cards if card["title"] == title]
+        keys = [
+            key
+            for key in same[0]["settings"]
+            if len({card["settings"].get(key) for card in same}) > 1
+        ]
+        for card in same:
+            differs = [card["settings"][key] for key in keys if key in card["settings"]]
+            card["title"] = f"{title} ({', '.join(differs)})" if differs else title
+    titles = Counter(card["title"] for card in cards)
+    for card in cards:
+        if titles[card["title"]] > 1:
+            card["title"] += f", {card['name']}"
+
+
+def _over(result: ExperimentResult) -> dict[str, Any] | None:
+    """The record over fillfactor, with its pictures."""
+    from markupsafe import Markup  # noqa: PLC0415 - only pages need it
+
+    found = over_fillfactor(result)
+    if found is None:
+        return None
+    return {
+        "sentence": found.sentence,
+        "legend": found.legend,
+        # Safe: numbers, titles of ours, and text that was escaped.
+        "pictures": [
+            {"title": title, "picture": Markup(picture)}  # noqa: S704
+            for title, picture in found.pictures
+        ],
     }
 
 
@@ -253,6 +310,44 @@ def _picture(chart: Chart, number: int) -> object:
     return Markup(svg)  # noqa: S704 - numbers, and text that was escaped there
 
 
-def _overview(cards: Sequence[Mapping[str, Any]], records: Sequence[SiteRecord]) -> str:
+def _overview(cards: Sequence[dict[str, Any]], records: Sequence[SiteRecord]) -> str:
     version = html.versions(views.heading(record.result) for record in records)
-    return page("site.html.j2", "site.css", cards=cards, version=version)
+    _tell_apart(cards)
+    began = sorted(filter(None, (record.result.started_at for record in records)))
+    return page(
+        "site.html.j2",
+        "site.css",
+        cards=cards,
+        over=sorted(
+            (card for card in cards if card["over"]),
+            key=lambda card: -len(card["over"]["pictures"]),
+        ),
+        topics=_topics(cards, records),
+        sources=_sources(cards),
+        span=[began[0][:10], began[-1][:10]] if began else None,
+        version=version,
+    )
+
+
+def _topics(
+    cards: Sequence[Mapping[str, Any]], records: Sequence[SiteRecord]
+) -> list[dict[str, Any]]:
+    """Cards by what their experiments are about; of one that nobody knows here by its kind."""
+    from pgheadroom.lab import experiments  # noqa: PLC0415 - imports all of them
+
+    known = {experiment.name: experiment.topic for experiment in experiments.ALL}
+    by_topic: dict[str, list[Mapping[str, Any]]] = {}
+    for card, record in zip(cards, records, strict=True):
+        by_topic.setdefault(known.get(record.result.name, Experiment.topic), []).append(card)
+    named = [*dict.fromkeys(known.values()), Experiment.topic]
+    order = sorted(by_topic, key=lambda topic: (topic == Experiment.topic, named.index(topic)))
+    return [{"title": topic, "cards": by_topic[topic]} for topic in order]
+
+
+def _sources(cards: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What the experiments ask after, with the records that answer."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for card in cards:
+        if card["source"]:
+            found.setdefault(card["source"], []).append(card)
+    return [{"source": source, "cards": found[source]} for source in sorted(found)]

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Sequence
 from pgheadroom.advise.table_advice import TableAdvice
 from pgheadroom.outcome import Value, middle
 from pgheadroom.report.advice import values as advice_values
-from pgheadroom.report.advice.axes import Axes, word
 from pgheadroom.report.advice.cards import ComparedState
 from pgheadroom.report.advice.drawing import (
     HEAP,
@@ -30,6 +29,7 @@ from pgheadroom.report.advice.drawing import (
     said,
 )
 from pgheadroom.report.advice.statements import hot_moves
+from pgheadroom.report.axes import Axes, word
 
 _SIZE = (420, 230)
 _LINE = 14  # between two labels that stand below each other

@@ -14,7 +14,7 @@ from pgheadroom.advise.foreseen import Point
 from pgheadroom.advise.table_advice import TableAdvice
 from pgheadroom.outcome import Value, middle
 from pgheadroom.report.advice import tables as advice_tables
-from pgheadroom.report.advice.axes import Axes, amounts, of_bytes, shares, stairs, word
+from pgheadroom.report.axes import Axes, amounts, of_bytes, shares, stairs, word
 from pgheadroom.types import Interval
 from pgheadroom.units import PAGE_BYTES, show_bytes
 

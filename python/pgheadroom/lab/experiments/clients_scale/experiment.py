@@ -60,6 +60,7 @@ class ClientsScale(Comparing):
     name = "clients-scale"
     order = 80
     title = "Clients and scale"
+    topic = "Order, indexes, concurrency"
     question = (
         "How does throughput depend on clients and on data against memory; where is the peak?"
     )

@@ -175,6 +175,7 @@ class ClusterDecay(Experiment):
     name = "cluster-decay"
     order = 30
     title = "Decay of cluster order"
+    topic = "Order, indexes, concurrency"
     question = (
         "How fast do inserts undo the order of a clustered table, what do range queries pay for "
         "it, and when does clustering again pay?"

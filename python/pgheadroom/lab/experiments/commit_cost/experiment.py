@@ -109,6 +109,7 @@ class CommitCost(Comparing):
     name = "commit-cost"
     order = 120
     title = "What a commit costs"
+    topic = "The write-ahead log"
     question = "How many commits a second are there, how many share a sync, and what is the limit?"
     source = "S3: the book, chapters 2, 3, 6 and 18 (B2.8, B3.12, B6.16, B6.18, B6.25, B18.10)"
     time_needed = "about 6 minutes with windows of 5 s"

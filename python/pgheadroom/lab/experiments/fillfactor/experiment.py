@@ -172,6 +172,7 @@ class FillfactorSweep(Comparing):
     name = "fillfactor"
     order = 20
     title = "Fillfactor under pgbench"
+    topic = "Updates and the room on pages"
     question = (
         "What does a lower fillfactor change in the time of an UPDATE, in throughput, HOT share, "
         "size and WAL, when the data fits in memory and when it does not?"

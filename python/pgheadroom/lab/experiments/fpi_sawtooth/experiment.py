@@ -76,6 +76,7 @@ class FpiSawtooth(Experiment):
     name = "fpi-sawtooth"
     order = 60
     title = "Full-page images and the checkpoint distance"
+    topic = "The write-ahead log"
     question = "How does the WAL of an update fall with the distance from the last checkpoint?"
     source = "S3: the book, chapters 5, 11 and 12 (checkpoint cycle)"
     time_needed = "about 5 minutes at scale 1"

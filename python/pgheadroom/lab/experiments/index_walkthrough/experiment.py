@@ -102,6 +102,7 @@ class IndexWalkthrough(Experiment):
     name = "index-walkthrough"
     order = 50
     title = "An index, block by block"
+    topic = "Order, indexes, concurrency"
     question = "How many blocks does each way to the rows touch, and does arithmetic predict it?"
     source = "S3: the book, chapter 9, the walk-through of a key/value table"
     time_needed = "under a minute"

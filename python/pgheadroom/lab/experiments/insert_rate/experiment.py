@@ -106,6 +106,7 @@ class InsertRate(Comparing):
     name = "insert-rate"
     order = 100
     title = "Rows per statement"
+    topic = "Loading"
     question = "What do more rows per statement gain in rows a second, and save in WAL a row?"
     source = "S3: the book, chapters 2, 8 and 17 (B2.9, B8.23, B17.2)"
     time_needed = "about 6 minutes with windows of 3 s; measure=counters takes one"

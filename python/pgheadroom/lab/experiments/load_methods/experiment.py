@@ -98,6 +98,7 @@ class LoadMethods(Comparing):
     name = "load-methods"
     order = 110
     title = "Ways to load a table"
+    topic = "Loading"
     question = "What does each way to load the same rows cost, and what does it leave to do?"
     source = "S3: the book, chapters 10, 12 and 17 (B10.18, B12.9, B17.1, B17.4, B17.7, B17.10)"
     time_needed = "about 10 minutes at scale 1, most of it INSERTs with a commit each"

@@ -81,6 +81,7 @@ class LongTransaction(Experiment):
     name = "long-transaction"
     order = 70
     title = "HOT while a snapshot is held"
+    topic = "Updates and the room on pages"
     question = "What do updates lose while another session holds a snapshot, and what stays lost?"
     source = "S3: the book, chapter 7 (long-running transactions)"
     time_needed = "about 5 minutes at scale 1"

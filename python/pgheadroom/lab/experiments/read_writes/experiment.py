@@ -103,6 +103,7 @@ class ReadWrites(Comparing):
     name = "read-writes"
     order = 90
     title = "What the first read writes"
+    topic = "The write-ahead log"
     question = "How many pages does the first read of fresh rows dirty, and how much WAL is that?"
     source = "S3: the book, chapters 3, 5, 11 and 17 (hint bits; B3.3, B17.10, B17.14)"
     time_needed = "under a minute at scale 1, about 4 at scale 10"

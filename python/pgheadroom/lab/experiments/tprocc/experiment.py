@@ -128,6 +128,7 @@ class Tprocc(Experiment):
     name = "tprocc"
     order = 40
     title = "A TPC-C-derived workload over fillfactors"
+    topic = "Updates and the room on pages"
     question = (
         "What does a lower fillfactor, or a published schedule of them, change in orders per "
         "minute, HOT share by table, size and WAL?"

@@ -156,6 +156,7 @@ class UpdateCost(Experiment):
     name = "update-cost"
     order = 10
     title = "What one UPDATE costs"
+    topic = "Updates and the room on pages"
     question = (
         "How many pages does an UPDATE modify and how much WAL does it write, "
         "by row width, fillfactor and the columns that change?"

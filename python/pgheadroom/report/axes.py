@@ -1,5 +1,5 @@
 """
-Axes of an advice's pictures: fillfactor across, an amount or a share up.
+Axes of pictures over fillfactor: an amount or a share up.
 
 SVG made of numbers and of words of ours, in the colours of the page's style sheet.
 """
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 10, 20, 26
 _INSET = 8
 _TICKS_Y = 4
+_WHOLE_FROM = 1000  # below that, labels of a step of 2.5 need decimals
 _LEAST_PER_TICK_X = 46  # so that labels of two digits stay apart
 
 
@@ -81,7 +82,7 @@ class Axes:
             value = low + place * self.step
             y = self.up(value)
             yield f'<path class="grid" d="M{_LEFT},{y:.1f}H{self.width - _RIGHT}"/>'
-            label = f"{value * 100:.4g} %" if self.is_share else f"{value / self.unit:.4g}"
+            label = f"{value * 100:.4g} %" if self.is_share else _label(value / self.unit)
             yield word("tick", (_LEFT - 5, y + 3.5), label, "end")
         if self.word:
             yield word("tick", (_LEFT - 5, _TOP - 9), self.word, "end")
@@ -91,6 +92,10 @@ class Axes:
         for fillfactor in range(-(-first // step) * step, last + 1, step):
             at = (self.across(fillfactor), self.bottom + 15)
             yield word("tick", at, f"{fillfactor}", "middle")
+
+
+def _label(value: float) -> str:
+    return f"{value:,.0f}" if value >= _WHOLE_FROM else f"{value:.4g}"
 
 
 def shares() -> tuple[tuple[float, float], float]:
