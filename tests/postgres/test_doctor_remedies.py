@@ -9,10 +9,13 @@ import psycopg
 import pytest
 from doctor_scenarios import LOG
 from doctor_sides import DAY_S, SETTINGS, conninfo, database, examined, run
+from psycopg.rows import dict_row
 from test_doctor_rules import asked, burn, only, until
 
-from pgheadroom.doctor import Diagnosis, Finding
+from pgheadroom.doctor import Diagnosis, Examination, Finding, rule_named
+from pgheadroom.doctor.examining import PastInterval
 from pgheadroom.servers import Cluster, Host, ServerPrograms
+from pgheadroom.sources.session import read_only_session
 
 pytestmark = pytest.mark.usefixtures("run_parent")
 
@@ -207,3 +210,31 @@ def test_who_is_a_standby(server: Cluster) -> None:
                 assert (found[0].remedy.sql == ()) == is_standby, name
         finally:
             run(server, dbname, "SELECT pg_drop_replication_slot('sends')")
+
+
+def test_an_index_that_was_read_since(server: Cluster) -> None:
+    """Counters may be of an interval that is over; what is to go is so by now."""
+    rule = rule_named("unused-index")
+    query = rule.text_for(server.version.major)
+    assert query is not None
+    with database(server, "past") as dbname:
+        run(server, dbname, INDEX)
+        with server.connect(dbname, row_factory=dict_row) as connection:
+            rows = connection.execute(query.encode()).fetchall()
+        past = PastInterval(
+            said="an hour", interval_s=3600, rows={rule.id: (rows, rows)}, missing={}
+        )
+
+        def look() -> Diagnosis:
+            with read_only_session(conninfo(server, dbname), {}) as session:
+                examination = Examination(session, [rule], ahead_s=31 * DAY_S)
+                examination.recall(past)
+                return examination.end()
+
+        found = only(look().findings, "unused-index", "t_v")
+        assert found is not None
+        assert found.numbers["wal_bytes_a_day"] == 0, "nothing was written in that hour"
+        run(server, dbname, "SET enable_seqscan = off;\nSELECT count(w) FROM t WHERE v = 7")
+        assert look().findings == ()
+        run(server, dbname, "SELECT pg_stat_reset();\nDROP INDEX t_v")
+        assert look().findings == ()

@@ -265,6 +265,8 @@ class Examination:
         if rule.needs_monitor and not facts.monitors:
             self._is_blind(rule, "without pg_read_all_stats: other users' sessions are not seen")
         counted = self._counted(rule, rows, facts)
+        if self._past is not None and rule.counters and not rule.is_rate:
+            counted = self._as_now(rule, query, counted)
         if rule.is_rate:
             told = [row for row in counted if facts.tells_rates(row)]
             if len(told) < len(counted):
@@ -328,6 +330,19 @@ class Examination:
             self._is_blind(rule, f"nothing of it in the history: {why}")
             return None
         return list(self._past.rows[rule.id][1])
+
+    def _as_now(self, rule: Rule, query: str, counted: Iterable[QueryRow]) -> list[QueryRow]:
+        """
+        What is there now, with what was counted in an interval that is over.
+
+        An index that is gone, or was read since, is none to be dropped.
+        """
+        before = {_key(rule, row): row for row in counted}
+        nothing = dict.fromkeys(rule.counters)
+        return [
+            {**row, **{name: before.get(_key(rule, row), nothing)[name] for name in rule.counters}}
+            for row in self._asked(rule, query) or ()
+        ]
 
     def _asked(self, rule: Rule, query: str) -> list[QueryRow] | None:
         """The rows; None where the server refused, which is noted."""
