@@ -240,4 +240,18 @@ YET_MORE = (
         ),
         undo="ALTER ROLE ALL RESET enable_seqscan;\n",
     ),
+    Scenario(
+        rule="foreign-key-without-index",
+        name="two-not-null",
+        about="child.child_a_b_fkey",
+        severity="info",
+        common="CREATE TABLE parent (a int, b int, PRIMARY KEY (a, b));\n"
+        "INSERT INTO parent VALUES (1, 1);\n"
+        "CREATE TABLE child (a int, b int, c int, FOREIGN KEY (a, b) REFERENCES parent);\n"
+        "INSERT INTO child SELECT 1, 1, i FROM generate_series(1, 30000) i;\nANALYZE child;\n",
+        fires="CREATE INDEX ON child (a, b) WHERE a IS NOT NULL AND c IS NOT NULL;\n"
+        "CREATE INDEX ON child (a, b) WHERE a IS NOT NULL OR b IS NOT NULL AND c > 0;\n"
+        "CREATE INDEX ON child (a, b) WHERE a IS NOT NULL AND b IS NULL;\n",
+        silent="CREATE INDEX ON child (a, b) WHERE a IS NOT NULL AND b IS NOT NULL;\n",
+    ),
 )

@@ -86,7 +86,7 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
                 text=f"Drop it; {kept} serves the same queries, on standbys too.",
                 lock="SHARE UPDATE EXCLUSIVE: readers and writers go on"
                 if concurrently
-                else "ACCESS EXCLUSIVE on the table, for a moment",
+                else "ACCESS EXCLUSIVE on the table and its partitions, for a moment",
                 cost="none",
             ),
             price=cost.price,

@@ -51,7 +51,7 @@ JOIN pg_namespace pn ON pn.oid = p.relnamespace
 WHERE k.contype = 'f' AND k.conparentid = 0{enforced}
   AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
   -- The first columns of a usable index are the key's, in any order. A predicate that only leaves
-  -- NULLs of one of these out lets it be used, since a child that refers to a parent has none.
+  -- NULLs of these out lets it be used, since a child that refers to a parent has none.
   AND NOT EXISTS (
     SELECT FROM pg_index i
     JOIN pg_class ic ON ic.oid = i.indexrelid
@@ -59,10 +59,12 @@ WHERE k.contype = 'f' AND k.conparentid = 0{enforced}
     WHERE i.indrelid = k.conrelid AND i.indisvalid
       AND (am.amname = 'btree' OR am.amname = 'hash' AND cardinality(k.conkey) = 1{period})
       AND (i.indpred IS NULL
-           OR i.indpred::text ~ ':nulltesttype 1 '
-              AND substring(i.indpred::text
-                            FROM '^\\{{NULLTEST :arg \\{{VAR :varno 1 :varattno (\\d+) ')::int2
-                  = ANY (k.conkey))
+           OR i.indpred::text !~ '\\{{(?!BOOLEXPR :boolop and |NULLTEST |VAR )'
+              AND i.indpred::text !~ ':nulltesttype 0 '
+              AND i.indpred::text ~ ':nulltesttype 1 '
+              AND NOT EXISTS (
+                SELECT FROM regexp_matches(i.indpred::text, ':varattno (-?\\d+) ', 'g') v
+                WHERE v[1]::int2 <> ALL (k.conkey)))
       AND i.indnkeyatts >= cardinality(k.conkey)
       AND (i.indkey::int2[])[0:cardinality(k.conkey) - 1] @> k.conkey)
 """

@@ -70,7 +70,7 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
                 "longer, so fewer lie on a page, and duplicates fold less.",
                 lock="SHARE UPDATE EXCLUSIVE: readers and writers go on"
                 if concurrently
-                else "ACCESS EXCLUSIVE on the table, for a moment",
+                else "ACCESS EXCLUSIVE on the table and its partitions, for a moment",
                 cost="reads go to more pages",
             ),
             price=cost.price,

@@ -114,7 +114,7 @@ def _remedy(facts: Facts, row: QueryRow) -> Remedy:
         sql=(f"DROP INDEX {concurrently}{shown_relation(row['schema'], row['name'])}",),
         text="See first that it is no new one, nor its table or database, for when these were "
         f"made is in no catalog; then drop it.{also}",
-        lock="ACCESS EXCLUSIVE on the table, for a moment"
+        lock="ACCESS EXCLUSIVE on the table and its partitions, for a moment"
         if row["is_partitioned"]
         else "SHARE UPDATE EXCLUSIVE: readers and writers go on",
         cost="none but building it again, should somebody miss it",

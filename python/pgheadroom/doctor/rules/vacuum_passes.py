@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pgheadroom.doctor.rule import Facts, QueryRow, Rule, bytes_held
 from pgheadroom.doctor.values import Finding, Remedy
 from pgheadroom.quoting import called
-from pgheadroom.units import PAGE_BYTES, percent
+from pgheadroom.units import PAGE_BYTES, percent, show_count
 
 _WARN_BYTES = 1024**3
 
@@ -36,8 +36,8 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
         yield RULE.finding(
             "warning" if again >= _WARN_BYTES else "info",
             called(row["schema"], row["name"]),
-            f"VACUUM has gone through the table's indexes {passes} times by now, and has read "
-            f"{percent(scanned / row['heap_blks_total'])} of the table: {setting} "
+            f"VACUUM has gone through the table's indexes {show_count(passes, 'time')} by now, and "
+            f"has read {percent(scanned / row['heap_blks_total'])} of the table: {setting} "
             f"({facts.settings[setting]} kB) does not hold its dead rows, so it reads them all "
             "again.",
             remedy=Remedy(
