@@ -107,6 +107,41 @@ def test_mistakes(
         assert text.splitlines()[2:] == ['pgheadroom_up{server="/nowhere:5432"} 0']
 
 
+def test_several_servers(server: Cluster, in_process: Run, tmp_path: Path) -> None:
+    """Each by its name; one that does not answer stops nothing, and counts as down."""
+    env = server.client_env()
+    with server.connect() as connection:
+        connection.execute("CREATE DATABASE books")
+    here = f"host={env['PGHOST']} port={env['PGPORT']} user=postgres"
+    (tmp_path / "services.conf").write_text(
+        f"[shop]\nhost={env['PGHOST']}\nport={env['PGPORT']}\nuser=postgres\ndbname=postgres\n",
+        encoding="utf-8",
+    )
+    asked = (f"{here} dbname=postgres", f"{here} dbname=books", "host=/nowhere password=secret-9")
+    options = ("--every", "0.5s", "--count", "2", "-f", "json", "--prometheus", "w.prom")
+    done = in_process("watch", *asked, "--service-file", "services.conf", *options)
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["answered"] for line in lines] == [True, True, False, True] * 2
+    assert [line["database"] for line in lines[:4]] == ["postgres", "books", None, "postgres"]
+    names = [line["asked"] for line in lines[:4]]
+    assert names == [*asked[:2], "/nowhere:5432", "service=shop"]
+    assert "no connection" in lines[2]["notes"][0]
+    assert "secret-9" not in done.stdout + done.stderr
+    text = (tmp_path / "w.prom").read_text(encoding="utf-8")
+    assert "secret-9" not in text
+    families = {each.name: each for each in text_string_to_metric_families(text)}
+    up = {one.labels["server"]: one.value for one in families["pgheadroom_up"].samples}
+    assert up == dict(zip(names, (1.0, 1.0, 0.0, 1.0), strict=True))
+    for family in families.values():
+        series = [tuple(sorted(one.labels.items())) for one in family.samples]
+        assert len(series) == len(set(series)), family.name
+
+    words = in_process("watch", *asked[:2], "--every", "0.5s", "--count", "1")
+    assert words.stdout.count("== host=") == 2
+    assert words.stdout.count(" PostgreSQL 18.4, ") == 2
+
+
 class Screen:
     """The program on a terminal of its own."""
 
@@ -269,6 +304,8 @@ def test_a_history_is_kept_and_read(server: Cluster, in_process: Run, tmp_path: 
     [
         (("watch", "--keep", "2d"), "--keep does nothing without a history"),
         (("watch", "--history", "nowhere/h"), "nowhere does not exist"),
+        (("watch", "dbname=a", "dbname=b", "--history", "h"), "does nothing with several servers"),
+        (("watch", "dbname=a", "dbname=a"), "dbname=a is named twice"),
         (("doctor", "--from", "09:00"), "--from does nothing without a history"),
         (("advise", "--to", "09:00"), "--to does nothing without a history"),
         (("doctor", "--history", "none"), "no such file: none"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -20,12 +20,14 @@ from pgheadroom.cli.connection import (
     DbnameOption,
     HostOption,
     PortOption,
+    ServersArgument,
+    ServiceFileOption,
     UserOption,
     parameters_of,
 )
 from pgheadroom.cli.idle import refuse
 from pgheadroom.errors import InputError, ParameterError, SourceError
-from pgheadroom.quoting import printable_json
+from pgheadroom.quoting import printable, printable_json
 from pgheadroom.units import parse_duration_s
 
 if TYPE_CHECKING:
@@ -116,7 +118,8 @@ class Lines:
 
 
 def watch_command(
-    target: Annotated[str, typer.Argument(help="A connection; without it, as libpq's PG*.")] = "",
+    targets: ServersArgument = None,
+    service_file: ServiceFileOption = None,
     every: _EveryOption = EVERY,
     count: _CountOption = None,
     length: _LengthOption = None,
@@ -136,7 +139,7 @@ def watch_command(
     Show which tables are updated, how, and what the server is busy with, only reading.
 
     On a terminal a screen: q quits, / filters, letters sort. With --count, --for or --format, and
-    where the output is no terminal, lines.
+    where the output is no terminal, lines; several servers, or a service file, are always lines.
     """
     every_s = parse_duration_s(every)
     if every_s < _EVERY_S_MIN:
@@ -146,34 +149,90 @@ def watch_command(
     if history is None:
         refuse({"--keep": keep}, where="without a history", instead="--history FILE keeps one")
     keep_s = None if keep is None else parse_duration_s(keep)
-    from pgheadroom.watch import Order, Watcher
+    from pgheadroom.watch import Order
 
     order = Order(by=sort.value, only=only)
+    parameters = parameters_of(host, port, user, dbname)
+    lines = Lines(
+        form=form or Form.TEXT,
+        every_s=every_s,
+        count=count,
+        length_s=length_s,
+        limit=tables if tables is not None or form is Form.JSON else _TABLES,
+    )
+    if service_file is not None or len(targets or ()) > 1:
+        refuse(
+            {"--history": history},
+            where="with several servers, for it is of one database",
+            instead="give it to a watch of that one",
+        )
+        _several(targets or (), parameters, service_file, prometheus, order, lines)
+        return
     wants_lines = not (count is None and length is None and form is None)
     is_screen = not wants_lines and sys.stdout.isatty() and sys.stdin.isatty()
-    with Watcher(target, parameters_of(host, port, user, dbname)) as watcher:
+    if is_screen and tables is not None:
+        raise InputError(
+            "--tables does nothing on the screen, which shows as many as it has room for: give it "
+            "with --count, --for or --format"
+        )
+    target = next(iter(targets or ()), "")
+    _one(target, parameters, prometheus, (history, keep_s), lines, order, on_screen=is_screen)
+
+
+def _one(
+    target: str,
+    parameters: dict[str, str],
+    prometheus: Path | None,
+    kept: tuple[Path | None, float | None],
+    lines: Lines,
+    order: Order,
+    *,
+    on_screen: bool,
+) -> None:
+    """One server, on the screen or as lines."""
+    from pgheadroom.watch import Watcher
+
+    with Watcher(target, parameters) as watcher:
         _open(watcher, prometheus)
+        history, keep_s = kept
         if history is not None:
             watcher.keep_in(history, keep_s)
-        if is_screen:
-            if tables is not None:
-                raise InputError(
-                    "--tables does nothing on the screen, which shows as many as it has room for: "
-                    "give it with --count, --for or --format"
-                )
+        if on_screen:
             from pgheadroom.cli.watch_screen import watch_on_screen
 
-            watch_on_screen(_recorded(watcher, prometheus), watcher, order, every_s)
-            return
-        form = form or Form.TEXT
-        lines = Lines(
-            form=form,
-            every_s=every_s,
-            count=count,
-            length_s=length_s,
-            limit=tables if tables is not None else {Form.TEXT: _TABLES, Form.JSON: None}[form],
-        )
-        _print_lines(_recorded(watcher, prometheus), order, lines)
+            watch_on_screen(_recorded(watcher, prometheus), watcher, order, lines.every_s)
+        else:
+            _print_lines(_alone(_recorded(watcher, prometheus)), order, lines)
+
+
+def _alone(ticks: Iterator[Tick]) -> Iterator[list[tuple[str | None, Tick]]]:
+    for tick in ticks:
+        yield [(None, tick)]
+
+
+def _several(
+    targets: Sequence[str],
+    parameters: dict[str, str],
+    service_file: Path | None,
+    prometheus: Path | None,
+    order: Order,
+    lines: Lines,
+) -> None:
+    """Several servers, as lines."""
+    from pgheadroom.fleet import asked_of, services_from
+    from pgheadroom.watch import Watchers, exposition
+
+    def rounds() -> Iterator[list[tuple[str | None, Tick]]]:
+        while True:
+            found = watchers.tick()
+            if prometheus is not None:
+                readings = zip(watchers.names, (tick.now for tick in found), strict=True)
+                output.write(exposition(readings), prometheus)
+            yield list(zip(watchers.names, found, strict=True))
+
+    servers = asked_of(targets, parameters, service_file)
+    with services_from(service_file), Watchers(servers) as watchers:
+        _print_lines(rounds(), order, lines)
 
 
 def _open(watcher: Watcher, prometheus: Path | None) -> None:
@@ -202,16 +261,15 @@ def _write_prometheus(path: Path, watcher: Watcher, tick: Tick | None) -> None:
     output.write(exposition([(watcher.name, now)]), path)
 
 
-def _print_lines(ticks: Iterator[Tick], order: Order, lines: Lines) -> None:
+def _print_lines(
+    rounds: Iterator[list[tuple[str | None, Tick]]], order: Order, lines: Lines
+) -> None:
     """
-    Print a block, or an object, a tick.
+    Print a block, or an object, for each tick of a round.
 
-    The first reading has nothing before it, and is not counted.
+    The first round has nothing before it, and is not counted.
     """
-    from pgheadroom.report import watch as watch_report
-    from pgheadroom.watch import line_of
-
-    next(ticks)
+    next(rounds)
     printed = 0
     began_s = time.monotonic()
     until_s = None if lines.length_s is None else began_s + lines.length_s
@@ -224,13 +282,19 @@ def _print_lines(ticks: Iterator[Tick], order: Order, lines: Lines) -> None:
         time.sleep(max(due_s - time.monotonic(), 0.0))
         if time.monotonic() > due_s + lines.every_s:  # one that took too long makes none the next
             began_s, number = time.monotonic(), 0
-        tick = next(ticks)
-        if lines.form is Form.JSON:
-            data = line_of(tick, order, lines.limit).to_json()
-            text = printable_json(json.dumps(data)) + "\n"
-        else:
-            limit = _TABLES if lines.limit is None else lines.limit
-            text = "\n".join(watch_report.text_lines(tick, order, limit)) + "\n"
-        output.write_out(text)
+        for asked, tick in next(rounds):
+            output.write_out(_lines_of(tick, asked, order, lines))
         sys.stdout.flush()
         printed += 1
+
+
+def _lines_of(tick: Tick, asked: str | None, order: Order, lines: Lines) -> str:
+    from pgheadroom.report import watch as watch_report
+    from pgheadroom.watch import line_of
+
+    if lines.form is Form.JSON:
+        data = line_of(tick, order, lines.limit, asked=asked).to_json()
+        return printable_json(json.dumps(data)) + "\n"
+    limit = _TABLES if lines.limit is None else lines.limit
+    head = [] if asked is None else [f"== {printable(asked)}"]
+    return "\n".join([*head, *watch_report.text_lines(tick, order, limit)]) + "\n"

@@ -58,6 +58,7 @@ class WatchLine(Filed):
 
     Attributes:
         tool_version: Of ours.
+        asked: Which server it is, where several are asked; else None.
         answered: Whether the server gave a reading; without one, what follows is None or empty.
         notes: What the reader has to know: restarts, resets, what went wrong.
         at_epoch_s: The server's clock, seconds since 1970.
@@ -80,6 +81,7 @@ class WatchLine(Filed):
     KIND = "watch"
 
     tool_version: str
+    asked: str | None
     answered: bool
     notes: tuple[str, ...]
     at_epoch_s: float | None
@@ -99,7 +101,9 @@ class WatchLine(Filed):
     tables_of_all: int | None
 
 
-def line_of(tick: Tick, order: Order, limit: int | None = None) -> WatchLine:
+def line_of(
+    tick: Tick, order: Order, limit: int | None = None, *, asked: str | None = None
+) -> WatchLine:
     """
     A tick as a line.
 
@@ -107,10 +111,12 @@ def line_of(tick: Tick, order: Order, limit: int | None = None) -> WatchLine:
         tick: It.
         order: Which tables, in what order.
         limit: At most so many of them; None: all.
+        asked: Which server it is, of several.
     """
     now = tick.now
     return WatchLine(
         tool_version=pgheadroom.__version__,
+        asked=asked,
         answered=now is not None,
         notes=tick.notes,
         at_epoch_s=None if now is None else now.at_s,
