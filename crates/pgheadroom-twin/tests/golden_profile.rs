@@ -131,6 +131,11 @@ fn profiles_agree_with_servers() {
     for version in ["15.18", "17.12", "18.6", "19rc1"] {
         agree(version, "profile-columns-compressed", 1);
     }
+    for version in ["17.10", "17.12", "18.6"] {
+        agree(version, "profile-ages-", 2);
+        agree(version, "profile-pages-", 1);
+        agree(version, "profile-updates-full-pages", 1);
+    }
 }
 
 /// A column's own COMPRESSION is what its values are compressed by: another one is another run.
