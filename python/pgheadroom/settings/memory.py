@@ -20,6 +20,7 @@ from pgheadroom.settings.values import OpenSetting
 from pgheadroom.units import percent, show_bytes, show_share
 
 MEMORY_MIN_BYTES = 256 * MIB  # a quarter of it is shared_buffers' half default; arbitrary
+_DEFAULT_WORK_MEM_BYTES = 4096 * KIB  # of work_mem (guc_tables.c)
 WORK_MEM_MIN_BYTES = 64 * KIB  # of work_mem (guc_tables.c)
 _MAINTENANCE_MAX = 8 * GIB
 _AUTOVACUUM_MAX = GIB
@@ -173,14 +174,24 @@ def _work_mem(case: SettingsCase, memory: int) -> Said:
         f"{case.number('hash_mem_multiplier'):g} times as much (hash_mem_multiplier)"
     )
     if now > wanted:
+        if wanted < _DEFAULT_WORK_MEM_BYTES:
+            changes = (
+                f"the machine does not run out of memory when all {sessions} sort at once. Fewer "
+                "sessions, by a pooler and a lower max_connections, are the better way: with less "
+                "than 4MB small sorts and hashes go to temporary files"
+            )
+        else:
+            changes = (
+                "larger sorts and hashes go to temporary files; the machine does not run out of "
+                "memory when all sort at once. Fewer sessions, by a pooler, would leave each more"
+            )
         return case.line(
             name,
             wanted,
             basis="rule",
             reason=f"{share}; {case.shown(name)} could take "
             f"{show_bytes(now * sessions * nodes * case.number('hash_mem_multiplier'))}",
-            changes="larger sorts and hashes go to temporary files; the machine does not run out "
-            "of memory when all sort at once. Fewer sessions, by a pooler, would leave each more",
+            changes=changes,
             rule="work_mem (B6.19, B10.14)",
         )
     temp = None if case.counted is None else case.counted.temp_bytes_a_day
