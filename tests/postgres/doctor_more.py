@@ -207,6 +207,18 @@ MORE = (
     ),
     Scenario(
         rule="sequence-nearly-used",
+        name="of-a-domain",
+        about="numbers",
+        severity="warning",
+        common="CREATE DOMAIN narrow AS int;\nCREATE DOMAIN number AS narrow CHECK (VALUE > 0);\n"
+        "CREATE SEQUENCE numbers;\n"
+        "CREATE TABLE t (id number DEFAULT nextval('numbers'));\n"
+        "ALTER SEQUENCE numbers OWNED BY t.id;\nSELECT setval('numbers', 1900000000);\n",
+        silent="ALTER TABLE t ALTER id TYPE int8;\n",
+        check=narrow_right,
+    ),
+    Scenario(
+        rule="sequence-nearly-used",
         name="all-of-bigint",
         about="s",
         severity="warning",

@@ -15,6 +15,8 @@ from values_of import ANYTHING, values_of
 
 from pgheadroom import page_life
 from pgheadroom.advise.advice import Advice
+from pgheadroom.advise.fleet import FleetAdvice
+from pgheadroom.doctor.fleet import FleetDiagnosis
 from pgheadroom.doctor.values import Diagnosis
 from pgheadroom.forms import FieldError, read, write
 from pgheadroom.lab.design import Request
@@ -28,8 +30,10 @@ from pgheadroom.plan.values import Plan
 from pgheadroom.predict.values import Prediction
 from pgheadroom.profile import parse_profile, to_json
 from pgheadroom.prove import Proof
+from pgheadroom.settings.values import SettingsAdvice
 from pgheadroom.verify.values import Verification
 from pgheadroom.wal import Names, WalStats, WhatIf
+from pgheadroom.watch import WatchLine
 
 Json = dict[str, Any]
 VALID = {name: Draft202012Validator(schema) for name, schema in schemas().items()}
@@ -199,17 +203,19 @@ def test_page_lives(told: Json, data: st.DataObject) -> None:
         same = ("free_bytes", "is_full", "all_visible")
         assert [there[name] for name in same] == [page[name] for name in same]
         assert (there["pd_lower"], there["pd_upper"]) == (page["lower"], page["upper"])
-    holder = data.draw(st.sampled_from([told, told["events"][0], told["events"][0]["page"]]))
-    del holder[data.draw(st.sampled_from(sorted(set(holder) & REQUIRED)))]
+    event = told["events"][0]
+    holder, required = data.draw(
+        st.sampled_from([(told, OF_LIFE), (event, OF_EVENT), (event["page"], OF_PAGE)])
+    )
+    del holder[data.draw(st.sampled_from(required))]
     with pytest.raises(FieldError, match="missing"):
         page_life.read_life(json.dumps(told), "t")
 
 
-REQUIRED = {
-    *("block", "events", "first_count", "left_out", "prune_below_bytes"),
-    *("number", "transaction", "kind", "page"),
-    *("items", "storage", "lower", "upper", "free_bytes", "is_full", "all_visible"),
-}
+OF_LIFE = ("block", "events", "first_count", "left_out", "prune_below_bytes")
+OF_EVENT = ("number", "transaction", "kind", "page")
+"""What each has; the `items` that a VACUUM freed are a detail of its own, as a page's are not."""
+OF_PAGE = ("items", "storage", "lower", "upper", "free_bytes", "is_full", "all_visible")
 
 
 FORMS = {
@@ -218,6 +224,8 @@ FORMS = {
     **{"migration-check": MigrationCheck, "doctor": Diagnosis},
     **{"wal-stats": WalStats, "wal-what-if": WhatIf, "wal-names": Names},
     **{"lab-request": Request, "lab-sample": TrialSample},
+    **{"advice-fleet": FleetAdvice, "doctor-fleet": FleetDiagnosis},
+    **{"settings": SettingsAdvice, "watch": WatchLine},
 }
 KEPT = {"lab-environment": Environment, "lab-series": SecondsSeries, "lab-result": ExperimentResult}
 """Forms that keep all that a file says, also what they do not know."""

@@ -52,8 +52,9 @@ def test_a_result_adds_up() -> None:
             sum(table.wal_bytes for table in tables) + done.transaction_bytes,
             sum(table.wal_fpi_bytes for table in tables),
         ], path
-        assert done.is_exact
-        assert done.approximations == []
+        # Where ANALYZE may have taken OIDs, the bytes of pointers are in doubt.
+        assert done.is_exact == (done.pointers_in_doubt == 0)
+        assert done.is_exact == (done.approximations == [])
         assert done.server == "18.4"
 
 

@@ -211,7 +211,7 @@ def test_a_new_experiment_is_one_folder(newcomer: Experiment) -> None:
         "comparisons": write(summary.comparisons),
         "controls": write(summary.controls),
     }
-    assert "heap_pages at nulls 8 against nulls 0" in (showing.answer(result) or "")
+    assert "Heap size at nulls 8 against nulls 0" in (showing.answer(result) or "")
     shown = text.as_markdown(showing.tables(result))
     assert "### Size and time" in shown
     assert [chart.section for chart in showing.charts(result, [])] == ["key"]

@@ -34,7 +34,7 @@ from pgheadroom.lab.record import SecondsSeries
 from pgheadroom.lab.result import ExperimentResult
 from pgheadroom.report import html, text, views
 from pgheadroom.report.page import page
-from pgheadroom.report.site_fillfactor import over_fillfactor
+from pgheadroom.report.site_fillfactor import SWEPT, over_fillfactor
 
 if TYPE_CHECKING:
     from pgheadroom.report.charts import Chart
@@ -248,7 +248,7 @@ def _settings(result: ExperimentResult) -> dict[str, str]:
     levels = {
         factor.name: "/".join(map(reading.label, reading.present(result, factor)))
         for factor in reading.factors(result)
-        if factor.name != "fillfactor"  # which each of them sweeps, over longer or shorter lists
+        if factor.name != SWEPT  # which each of them sweeps, over longer or shorter lists
     }
     found = {name: f"{reading.printable(name)} {said}" for name, said in levels.items()}
     return found | {"server": f"PostgreSQL {reading.printable(result.server)}"}
@@ -274,7 +274,7 @@ def _tell_apart(cards: Sequence[dict[str, Any]]) -> None:
 
 
 def _over(result: ExperimentResult) -> dict[str, Any] | None:
-    """The record over fillfactor, with its pictures."""
+    """The record over what is swept, with its pictures."""
     from markupsafe import Markup  # noqa: PLC0415 - only pages need it
 
     found = over_fillfactor(result)

@@ -22,7 +22,8 @@ from pgheadroom.units import show_bytes
 _SIZE = (240, 150)
 _GROUPS_MAX = 4
 """Lines of one picture; further groups are on the record's own page. Arbitrary: four colours."""
-_FACTOR = "fillfactor"
+SWEPT = "fillfactor"
+"""The factor over which records are shown."""
 _WHOLE_FROM = 1000
 _THOUSANDS_FROM = 50_000  # longer labels do not fit beside the axis
 _ASKED: Mapping[str, tuple[str, ...]] = {
@@ -78,7 +79,7 @@ def _levels(result: Result) -> list[int]:
     known = {
         int(level)
         for cell in reading.cells(result)
-        if (level := reading.number(cell.get(_FACTOR))) is not None
+        if (level := reading.number(cell.get(SWEPT))) is not None
     }
     return sorted(known, reverse=True)
 
@@ -86,11 +87,11 @@ def _levels(result: Result) -> list[int]:
 def _groups(result: Result) -> dict[str, list[SaidCell]]:
     """Cells by what else varies; of a factor that counts (windows, rounds) the last one."""
     counting = {"window", "round"}
-    names = [factor.name for factor in reading.varying(result) if factor.name != _FACTOR]
+    names = [factor.name for factor in reading.varying(result) if factor.name != SWEPT]
     others = [name for name in names if name not in counting]
     groups: dict[str, dict[float, SaidCell]] = {}
     for cell in reading.cells(result):
-        level = reading.number(cell.get(_FACTOR))
+        level = reading.number(cell.get(SWEPT))
         if level is not None:
             groups.setdefault(reading.at(cell, others), {})[level] = cell
     most = dict(list(groups.items())[:_GROUPS_MAX])
@@ -108,7 +109,7 @@ def _known(cells: Sequence[SaidCell], name: str) -> list[tuple[int, float, Inter
         value = reading.value(cell, name)
         at = reading.middle(value)
         if at is not None:
-            level = int(reading.number(cell[_FACTOR]) or 0)
+            level = int(reading.number(cell[SWEPT]) or 0)
             found.append((level, float(at), value if isinstance(value, Interval) else None))
     return found
 
@@ -215,7 +216,7 @@ def _told(result: Result, said: Sentence, name: str, levels: Sequence[int]) -> s
         for level in levels[1::-1]
         for group in list(_groups(result).values())[:1]
         for cell in group
-        if reading.number(cell[_FACTOR]) == level
+        if reading.number(cell[SWEPT]) == level
     ]
     if len(cells) < 2:
         return None
@@ -225,7 +226,7 @@ def _told(result: Result, said: Sentence, name: str, levels: Sequence[int]) -> s
         return f"{title(name)} {before} to {after}" if before and after else None
     for item in comparisons(result, name):
         sides = [dict(item.cell), dict(item.against)]
-        if item.changed == (_FACTOR,) and all(
+        if item.changed == (SWEPT,) and all(
             all(cell.get(key) == level for key, level in side.items())
             for cell, side in zip((then, now), sides, strict=True)
         ):

@@ -17,9 +17,10 @@ _READ_MAX = (
 """A quarter of the locks that there are, so that others find some."""
 _END_OF = {"smallint": 2**15 - 1, "integer": 2**31 - 1, "bigint": 2**63 - 1}
 
-# Reading a sequence's value locks it until the statement ends, so that the number of those that are
-# read is bounded: first those of the largest tables. A bigint that goes to its type's end is not
-# read unless a narrower column takes its numbers.
+# A column of a domain has the end of the type below it. Reading a sequence's value locks it until
+# the statement ends, so that the number of those that are read is bounded: first those of the
+# largest tables. A bigint that goes to its type's end is not read unless a narrower column takes
+# its numbers.
 _SQL = f"""
 WITH locked AS MATERIALIZED (
     SELECT l.relation FROM pg_locks l
@@ -29,7 +30,7 @@ WITH locked AS MATERIALIZED (
     SELECT s.seqrelid AS oid, n.nspname AS schema, c.relname AS name, s.seqmin AS min_value,
            s.seqmax AS max_value, format_type(s.seqtypid, NULL) AS data_type,
            tn.nspname AS table_schema, t.relname AS table_name, a.attname AS column_name,
-           format_type(a.atttypid, NULL) AS column_type, d.deptype = 'i' AS is_identity,
+           format_type(b.oid, NULL) AS column_type, d.deptype = 'i' AS is_identity,
            has_sequence_privilege(s.seqrelid, 'SELECT,USAGE') AS is_readable,
            s.seqrelid IN (SELECT relation FROM locked) AS is_locked,
            row_number() OVER (
@@ -43,9 +44,16 @@ WITH locked AS MATERIALIZED (
     LEFT JOIN pg_class t ON t.oid = d.refobjid
     LEFT JOIN pg_namespace tn ON tn.oid = t.relnamespace
     LEFT JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = d.refobjsubid
+    LEFT JOIN LATERAL (
+        WITH RECURSIVE known AS (
+            SELECT oid, typbasetype FROM pg_type WHERE oid = a.atttypid
+            UNION ALL
+            SELECT y.oid, y.typbasetype FROM known k JOIN pg_type y ON y.oid = k.typbasetype
+        ) SELECT oid FROM known WHERE typbasetype = 0
+    ) b ON true
     WHERE NOT s.seqcycle AND s.seqincrement > 0 AND c.relpersistence <> 't'
       AND NOT (c.relpersistence = 'u' AND pg_is_in_recovery())
-      AND (s.seqmax < 9223372036854775807 OR a.atttypid IN ('int2'::regtype, 'int4'::regtype))
+      AND (s.seqmax < 9223372036854775807 OR b.oid IN ('int2'::regtype, 'int4'::regtype))
 )
 SELECT f.*, f.place > {_READ_MAX} AS is_beyond,
        CASE WHEN f.is_readable AND NOT f.is_locked AND f.place <= {_READ_MAX}
