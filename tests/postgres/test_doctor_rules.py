@@ -193,13 +193,18 @@ def test_horizon_holders(shared: Cluster) -> None:
         assert (found.object, beside.object) == (f"session {pid}", f"session {other}")
         assert found.severity == "warning"
         near(found.numbers["age_s"], 7200)
-        # Some rows of catalogs are dead too.
+        # Some rows of catalogs are dead too: the more, the more databases other tests have made.
+        with shared.connect(dbname) as connection:
+            (rows, size), *_ = connection.execute(
+                "SELECT sum(n_dead_tup), sum(pg_relation_size(relid)) FROM pg_stat_all_tables "
+                "WHERE n_dead_tup > 0 AND relname <> 't'"
+            ).fetchall()
         dead, price = found.numbers["dead_rows"], found.price.amount
         assert isinstance(dead, int)
-        assert 12_000 <= dead < 12_200
+        assert 12_000 <= dead <= 12_000 + rows
         # 3,000 pages hold the rows; half of the versions are dead.
         assert price is not None
-        assert 1500 * 8192 <= price < 1520 * 8192
+        assert 1500 * 8192 <= price <= 1501 * 8192 + size
         assert found.remedy.sql == (f"SELECT pg_terminate_backend({pid})",)
         # Rows of this database do not concern a session of another.
         assert (beside.severity, beside.numbers["dead_rows"]) == ("info", None)

@@ -122,7 +122,8 @@ def test_since_the_statistics_began(newest: ServerPrograms) -> None:
         run(
             cluster,
             "postgres",
-            TABLE + "SELECT pg_stat_reset();\nSET work_mem = '64kB';\n"
+            TABLE + "SELECT pg_stat_reset();\nSELECT pg_stat_reset_shared('wal');\n"
+            "SET work_mem = '64kB';\n"
             "SELECT count(*) FROM (SELECT i FROM generate_series(1, 200000) i ORDER BY -i) s;\n"
             "UPDATE t SET v = v + 1;\n",
         )
