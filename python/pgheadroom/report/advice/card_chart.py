@@ -33,6 +33,7 @@ from pgheadroom.report.axes import Axes, word
 
 _SIZE = (420, 230)
 _LINE = 14  # between two labels that stand below each other
+_CHARACTER = 6.4  # of a label's width, rather more than less
 _MARKS = {"measured": "ring", "if unchanged": "disc", "foreseen": "advised", "outcome": "square"}
 
 
@@ -131,23 +132,35 @@ def _marks(
     measure: CurveMeasure,
     marked: Sequence[tuple[ComparedState, Value]],
 ) -> Iterable[str]:
-    taken: list[tuple[float, float]] = []
-    for label, (state, value) in zip(labels, marked, strict=True):
-        at = middle(value)
-        assert at is not None, "states without a value have no mark"
-        x, y = axes.across(state.fillfactor), axes.up(at)
+    for label, (state, value) in zip(_placed(axes, labels, marked), marked, strict=True):
+        x, y = axes.across(state.fillfactor), axes.up(float(middle(value) or 0.0))
         words = f"{state.name}, fillfactor {state.fillfactor}: {said(measure, value)}"
         yield f"<g><title>{words}</title>"
         low, high = axes.up(end(value, "low")), axes.up(end(value, "high"))
         if low - high > 1:
             yield f'<path class="whisker" d="M{x:.1f},{high:.1f}V{low:.1f}"/>'
         yield _mark(_MARKS[state.name], x, y)
-        place = _place(axes, (x, y), taken)
-        taken.append(place)
-        anchor = "start" if x < (axes.left + axes.right) / 2 else "end"
-        aside = 9 if anchor == "start" else -9
-        yield word("mark", (x + aside, place[1]), label, anchor)
+        yield label
         yield "</g>"
+
+
+def _placed(
+    axes: Axes, labels: Sequence[str], marked: Sequence[tuple[ComparedState, Value]]
+) -> list[str]:
+    """The labels: those of the lowest fillfactor take their places first, as they matter most."""
+    taken: list[tuple[float, float, float]] = []
+    found: dict[int, str] = {}
+    for place in sorted(range(len(marked)), key=lambda place: marked[place][0].fillfactor):
+        state, value = marked[place]
+        x, y = axes.across(state.fillfactor), axes.up(float(middle(value) or 0.0))
+        anchor = "start" if x < (axes.left + axes.right) / 2 else "end"
+        beside = x + (9 if anchor == "start" else -9)
+        width = _CHARACTER * len(labels[place])
+        left = beside if anchor == "start" else beside - width
+        height = _height(axes, y, (left, left + width), taken)
+        taken.append((left, left + width, height))
+        found[place] = word("mark", (beside, height), labels[place], anchor)
+    return [found[place] for place in range(len(marked))]
 
 
 def _mark(kind: str, x: float, y: float) -> str:
@@ -159,24 +172,23 @@ def _mark(kind: str, x: float, y: float) -> str:
     return f'<circle class="{css}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}"/>'
 
 
-def _place(
-    axes: Axes, at: tuple[float, float], taken: Sequence[tuple[float, float]]
-) -> tuple[float, float]:
-    """Where a mark's label stands: beside it, else as near as no other label is."""
-    x, y = at
-    middle_of_all = (axes.left + axes.right) / 2
-
-    def is_free(place: float) -> bool:
-        same_side = [
-            other for left, other in taken if (left < middle_of_all) == (x < middle_of_all)
-        ]
-        return all(abs(place - other) >= _LINE for other in same_side)
-
+def _height(
+    axes: Axes,
+    y: float,
+    span: tuple[float, float],
+    taken: Sequence[tuple[float, float, float]],
+) -> float:
+    """Where a label stands: beside its mark, else as near as no other label is in its span."""
+    beside = [at for left, right, at in taken if left < span[1] and span[0] < right]
     low, high = axes.top + 10, axes.bottom - 6
     wanted = min(max(y - 9, low), high)
     steps = [wanted + sign * _LINE * number / 2 for number in range(40) for sign in (-1, 1)]
-    free = [place for place in steps if low <= place <= high and is_free(place)]
-    return x, free[0] if free else wanted
+    free = (
+        place
+        for place in steps
+        if low <= place <= high and all(abs(place - at) >= _LINE for at in beside)
+    )
+    return next(free, wanted)
 
 
 def _of(state: ComparedState, measure: CurveMeasure) -> Value:
