@@ -559,3 +559,18 @@ def test_few_wide_rows_make_steps() -> None:
         points = [tuple(map(float, point.split(","))) for point in match[1].split()]
         slopes = [a[0] != b[0] and a[1] != b[1] for a, b in itertools.pairwise(points)]
         assert any(slopes) == (one is table)
+
+
+def test_labels_stand_at_their_marks() -> None:
+    """An outcome beside the forecast is labelled there, not where another mark is."""
+    table = synthetic_advice.table()
+    *before, foreseen = cards.states(table)
+    outcome = replace(foreseen, name="outcome", evidence="measured", hot_frac=0.995)
+    found = card_chart.picture(table, [*before, foreseen, outcome], None)
+    assert found is not None
+    groups = [item for item in ElementTree.fromstring(found[1]) if item.findall("*[@class='mark']")]
+    assert len(groups) == 4
+    (mark,) = groups[-1].findall("*[@class='outcome']")
+    (label,) = groups[-1].findall("*[@class='mark']")
+    assert (label.text or "").startswith("outcome 99.5")
+    assert abs(float(label.get("y") or 0) - float(mark.get("y") or 0) - 5) <= 30

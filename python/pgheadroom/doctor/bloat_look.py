@@ -14,7 +14,7 @@ from pgheadroom.bloat.asking import Ask
 from pgheadroom.bloat.reading import Estimated, coarse_bytes
 from pgheadroom.bloat.values import Estimate
 from pgheadroom.doctor.rule import QueryRow
-from pgheadroom.units import PAGE_BYTES
+from pgheadroom.units import PAGE_BYTES, percent
 
 PAGES_MIN = 1280
 """10 MiB: smaller ones give back less than anybody notices."""
@@ -78,3 +78,25 @@ def reach(low: float, high: float, show: Callable[[float], str]) -> str:
     """Both ends in words, or one where they are alike."""
     ends = (show(low), show(high))
     return ends[0] if ends[0] == ends[1] else " to ".join(ends)
+
+
+def open_between(estimate: Estimate) -> str:
+    """Behind "a rewrite": what it gives back at least and at most, and why no more is known."""
+    share = estimate.given_back_frac
+    return (
+        f"gives back {percent(max(share.low, 0.0))} to {percent(share.high)}: "
+        f"{'; '.join(estimate.reasons)}"
+    )
+
+
+def numbers_of(estimate: Estimate) -> dict[str, float | int]:
+    """An estimate as the numbers of a finding: bytes, and shares of what is there."""
+    share, given = estimate.given_back_frac, estimate.given_back_bytes
+    return {
+        "size_bytes": estimate.pages * PAGE_BYTES,
+        "given_back_bytes_low": round(given.low),
+        "given_back_bytes": round(given.mid),
+        "given_back_bytes_high": round(given.high),
+        "given_back_frac_low": round(share.low, 4),
+        "given_back_frac_high": round(share.high, 4),
+    }

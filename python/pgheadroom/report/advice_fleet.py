@@ -10,6 +10,7 @@ from pgheadroom.advise.fleet import FleetAdvice, ServerAdvice
 from pgheadroom.lab.result import CellValue
 from pgheadroom.quoting import printable
 from pgheadroom.report import csv_file, text
+from pgheadroom.report import fleet as fleet_report
 from pgheadroom.report.advice import head
 from pgheadroom.report.advice import text as advice_text
 from pgheadroom.report.heading import Heading
@@ -18,18 +19,12 @@ from pgheadroom.report.table import Column, Table
 
 def heading(fleet: FleetAdvice) -> Heading:
     """What stands above the page."""
-    versions = dict.fromkeys(
-        one.advice.observation.server_version for one in fleet.servers if one.advice is not None
-    )
-    unseen = tuple(_unseen(fleet))
-    return Heading(
-        kind="Advice",
-        title=f"{len(fleet.servers)} servers",
-        server=", ".join(versions) or "none",
-        answer=f"{fleet.summary()}.",
-        warnings=unseen,
-        alarms=unseen,
-        tool_version=fleet.tool_version,
+    return fleet_report.heading(
+        "Advice",
+        (one.advice.observation.server_version if one.advice else None for one in fleet.servers),
+        answer=fleet.summary(),
+        unseen=_unseen(fleet),
+        tool=fleet.tool_version,
     )
 
 
@@ -99,8 +94,7 @@ def unseen_lines(fleet: FleetAdvice) -> Iterator[str]:
 def _unseen(fleet: FleetAdvice) -> Iterator[str]:
     for one in fleet.servers:
         if one.advice is None:
-            why = next(iter((one.error or "").splitlines()), "")
-            yield f"{one.name}: no answer: {why}"
+            yield fleet_report.no_answer(one.name, one.error)
 
 
 def as_csv(fleet: FleetAdvice) -> str:

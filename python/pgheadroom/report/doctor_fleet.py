@@ -11,6 +11,7 @@ from pgheadroom.lab.result import CellValue
 from pgheadroom.quoting import printable
 from pgheadroom.report import csv_file, text
 from pgheadroom.report import doctor as doctor_report
+from pgheadroom.report import fleet as fleet_report
 from pgheadroom.report.heading import Heading
 from pgheadroom.report.table import Column, Table
 
@@ -29,18 +30,12 @@ _CSV = (
 
 def heading(fleet: FleetDiagnosis) -> Heading:
     """What stands above the page."""
-    versions = dict.fromkeys(
-        one.diagnosis.examined.server for one in fleet.servers if one.diagnosis is not None
-    )
-    unseen = tuple(_unseen(fleet))
-    return Heading(
-        kind="Examination",
-        title=f"{len(fleet.servers)} servers",
-        server=", ".join(versions) or "none",
-        answer=f"{fleet.summary()}.",
-        warnings=unseen,
-        alarms=unseen,
-        tool_version=fleet.tool_version,
+    return fleet_report.heading(
+        "Examination",
+        (one.diagnosis.examined.server if one.diagnosis else None for one in fleet.servers),
+        answer=fleet.summary(),
+        unseen=_unseen(fleet),
+        tool=fleet.tool_version,
     )
 
 
@@ -110,16 +105,12 @@ def _unseen(fleet: FleetDiagnosis) -> Iterator[str]:
     said: dict[str, list[str]] = {}
     for one in fleet.servers:
         if one.diagnosis is None:
-            yield f"{one.name}: no answer: {_first_line(one.error)}"
+            yield fleet_report.no_answer(one.name, one.error)
             continue
         for line in doctor_report.blind_lines(one.diagnosis):
             said.setdefault(line, []).append(one.name)
     for line, names in said.items():
         yield f"{', '.join(names)}: {line}"
-
-
-def _first_line(error: str | None) -> str:
-    return next(iter((error or "").splitlines()), "")
 
 
 def as_csv(fleet: FleetDiagnosis) -> str:

@@ -14,6 +14,8 @@ from pgheadroom.doctor.bloat_look import (
     is_bloated,
     looked_at,
     may_be_bloated,
+    numbers_of,
+    open_between,
     reach,
 )
 from pgheadroom.doctor.rewriting import index_remedy
@@ -41,12 +43,7 @@ def _decide(_facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding | Blind
             elif is_bloated(estimate):
                 yield _finding(row, estimate, about)
             elif not estimate.is_narrow and may_be_bloated(estimate):
-                share = estimate.given_back_frac
-                why = (
-                    f"{about}: a rebuild gives back {percent(max(share.low, 0.0))} to "
-                    f"{percent(share.high)}: {'; '.join(estimate.reasons)}"
-                )
-                yield Blind(rule=RULE.id, why=why)
+                yield Blind(rule=RULE.id, why=f"{about}: a rebuild {open_between(estimate)}")
 
 
 def _finding(row: QueryRow, estimate: Estimate, about: str) -> Finding:
@@ -70,12 +67,7 @@ def _finding(row: QueryRow, estimate: Estimate, about: str) -> Finding:
         ),
         oid=int(row["oid"]),
         table_oid=int(row["table_oid"]),
-        size_bytes=size,
-        given_back_bytes_low=round(given.low),
-        given_back_bytes=round(given.mid),
-        given_back_bytes_high=round(given.high),
-        given_back_frac_low=round(share.low, 4),
-        given_back_frac_high=round(share.high, 4),
+        **numbers_of(estimate),
     )
 
 

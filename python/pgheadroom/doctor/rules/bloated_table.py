@@ -17,6 +17,8 @@ from pgheadroom.doctor.bloat_look import (
     is_bloated,
     looked_at,
     may_be_bloated,
+    numbers_of,
+    open_between,
     reach,
 )
 from pgheadroom.doctor.rewriting import rewriting_facts, table_remedy
@@ -90,12 +92,7 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding | Blind]
                 is_measured = each.oid in row.get("measured", ())
                 yield _finding(row, estimate, about, remedy, is_measured=is_measured)
             elif not estimate.is_narrow and may_be_bloated(estimate):
-                share = estimate.given_back_frac
-                why = (
-                    f"{about}: a rewrite gives back {percent(max(share.low, 0.0))} to "
-                    f"{percent(share.high)}: {'; '.join(estimate.reasons)}"
-                )
-                yield Blind(rule=RULE.id, why=why)
+                yield Blind(rule=RULE.id, why=f"{about}: a rewrite {open_between(estimate)}")
 
 
 def _remedy(facts: Facts, row: QueryRow, estimate: Estimate, *, is_toast: bool) -> Remedy:
@@ -129,12 +126,7 @@ def _finding(
         ),
         oid=int(row["oid"]),
         is_measured=is_measured,
-        size_bytes=size,
-        given_back_bytes_low=round(given.low),
-        given_back_bytes=round(given.mid),
-        given_back_bytes_high=round(given.high),
-        given_back_frac_low=round(share.low, 4),
-        given_back_frac_high=round(share.high, 4),
+        **numbers_of(estimate),
     )
 
 

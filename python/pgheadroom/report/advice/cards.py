@@ -22,7 +22,6 @@ from pgheadroom.lab import reading
 from pgheadroom.outcome import Value, middle
 from pgheadroom.report.advice import values as advice_values
 from pgheadroom.report.advice.head import full_name
-from pgheadroom.report.advice.statements import hot_moves
 from pgheadroom.report.table import NOTHING
 from pgheadroom.units import show_bytes
 from pgheadroom.verify.values import TableOutcome, Verification
@@ -145,17 +144,6 @@ def stays(advice: Advice, places: Mapping[int, str]) -> list[dict[str, Any]]:
                 }
             )
     return found
-
-
-def saving(table: TableAdvice) -> str:
-    """What the change is for, in a sentence; empty where nothing is foreseen."""
-    if table.gain_frac is None:
-        return ""
-    now, then = table.point(table.fillfactor), table.point(table.advised_fillfactor)
-    said = f"It saves {advice_values.share(table.gain_frac)} % of the cost, by the policy"
-    if now is not None and then is not None and not hot_moves(table):
-        said += ", not by HOT, which stays as it is"
-    return f"{said}."
 
 
 def _line(table: TableAdvice, places: Mapping[int, str]) -> dict[str, Any]:

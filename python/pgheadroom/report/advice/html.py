@@ -189,7 +189,6 @@ def _detail(
         "name": advice_head.full_name(table),
         "from": table.fillfactor,
         "to": table.advised_fillfactor,
-        "saving": cards.saving(table),
         "states": cards.rows(states),
         # Safe, as below.
         "chart": chart and {"title": chart[0], "picture": Markup(chart[1])},  # noqa: S704
