@@ -165,6 +165,30 @@ MORE = (
         ),
     ),
     Scenario(
+        rule="published-without-identity",
+        name="filter",
+        about="t",
+        severity="error",
+        common="CREATE TABLE t (id int PRIMARY KEY, v int);\nINSERT INTO t VALUES (1, 1);\n"
+        "UPDATE t SET v = 2;\n",
+        fires="CREATE PUBLICATION p FOR TABLE t WHERE (v > 0);\n",
+        silent="CREATE PUBLICATION p FOR TABLE t WHERE (id > 0);\n",
+        check=lambda finding, _: equal(
+            finding.remedy.sql, ('ALTER TABLE "public"."t" REPLICA IDENTITY FULL',)
+        ),
+    ),
+    Scenario(
+        rule="published-without-identity",
+        name="list",
+        about="t",
+        severity="error",
+        common="CREATE TABLE t (id int PRIMARY KEY, v int);\nINSERT INTO t VALUES (1, 1);\n"
+        "UPDATE t SET v = 2;\n",
+        fires="CREATE PUBLICATION p FOR TABLE t (v);\n",
+        silent="CREATE PUBLICATION p FOR TABLE t (id);\n",
+        check=lambda finding, _: equal(finding.remedy.sql, ()),
+    ),
+    Scenario(
         rule="sequence-nearly-used",
         about="s",
         severity="warning",

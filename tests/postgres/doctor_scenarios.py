@@ -65,6 +65,35 @@ SCENARIOS = (
         check=lambda finding, _: equal(finding.numbers["wal_bytes_a_day"], None),
     ),
     Scenario(
+        # A leftover is what is there besides, however it is called.
+        rule="invalid-index",
+        name="left-by-reindex",
+        about="t_other",
+        severity="warning",
+        common="CREATE TABLE t (a int, b int);\n"
+        "CREATE INDEX t_a ON t (lower(a::text)) WHERE b > 0;\n"
+        "CREATE INDEX t_other ON t (lower(a::text)) WHERE b > 0;\n",
+        fires="UPDATE pg_index SET indisvalid = false WHERE indexrelid = 't_other'::regclass;\n",
+        check=lambda finding, _: equal(
+            (finding.remedy.sql, finding.numbers["valid_one"]),
+            (('DROP INDEX CONCURRENTLY "public"."t_other"',), "public.t_a"),
+        ),
+    ),
+    Scenario(
+        # Nothing is there besides, though it is called so: dropped it would be missed.
+        rule="invalid-index",
+        name="called-as-a-leftover",
+        about="t_a_ccnew",
+        severity="warning",
+        common="CREATE TABLE t (a int, b int);\nCREATE INDEX t_a ON t (a);\n"
+        "CREATE INDEX t_a_ccnew ON t (b);\n",
+        fires="UPDATE pg_index SET indisvalid = false WHERE indexrelid = 't_a_ccnew'::regclass;\n",
+        check=lambda finding, _: equal(
+            (finding.remedy.sql, finding.numbers["valid_one"]),
+            (('REINDEX INDEX CONCURRENTLY "public"."t_a_ccnew"',), None),
+        ),
+    ),
+    Scenario(
         rule="unused-index",
         about="t_v",
         severity="info",
@@ -439,7 +468,11 @@ SCENARIOS = (
         rule="extension-outdated",
         about="plpgsql",
         severity="info",
+        name="without-a-script",
         fires="UPDATE pg_extension SET extversion = '0.9' WHERE extname = 'plpgsql';\n",
+        check=lambda finding, _: equal(
+            (finding.remedy.sql, finding.numbers["has_path"]), ((), False)
+        ),
     ),
     Scenario(
         rule="autovacuum-log-off",

@@ -284,6 +284,24 @@ def test_vacuum_passes(shared: Cluster) -> None:
                 assert found.price.amount == passes * pages * 8192
 
 
+OLDER = {"amcheck": "1.0", "vector": "0.5.0"}
+
+
+def test_an_extension_with_a_script(shared: Cluster) -> None:
+    """Of an older version that the files lead on from: updated as printed it is silent."""
+    with database(shared, "extensions") as dbname:
+        (at_hand,) = rows_of(
+            shared, dbname, "SELECT array_agg(name::text) FROM pg_available_extensions"
+        )
+        name = next(name for name in OLDER if name in at_hand)
+        run(shared, dbname, f"CREATE EXTENSION {name} VERSION '{OLDER[name]}'")
+        (found,) = examined(shared, dbname, "extension-outdated").findings
+        assert (found.object, found.numbers["installed_version"]) == (name, OLDER[name])
+        assert found.remedy.sql == (f'ALTER EXTENSION "{name}" UPDATE',)
+        run(shared, dbname, found.remedy.sql[0])
+        assert examined(shared, dbname, "extension-outdated").findings == ()
+
+
 def rows_of(cluster: Cluster, dbname: str, query: str) -> Any:
     with cluster.connect(dbname) as connection:
         return connection.execute(query.encode()).fetchall()[0]

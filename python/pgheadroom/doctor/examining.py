@@ -24,7 +24,7 @@ from pgheadroom.doctor.rule import Facts, QueryRow, Rule
 from pgheadroom.doctor.values import SEVERITIES, Blind, Diagnosis, Examined, Finding
 from pgheadroom.progress import Say
 from pgheadroom.sources.session import set_for_session
-from pgheadroom.sources.since import IS_PARTLY_RESET, SINCE_EPOCH_S
+from pgheadroom.sources.since import SINCE_EPOCH_S, is_partly_reset
 from pgheadroom.units import show_duration
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ SELECT extract(epoch FROM clock_timestamp())::float8 AS at_epoch_s,
          AS has_standbys,
        CASE WHEN NOT pg_is_in_recovery()
             THEN left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) END AS timeline,
-       {IS_PARTLY_RESET} AS is_partly_reset,
+       {{is_partly_reset}} AS is_partly_reset,
        {SINCE_EPOCH_S}
          AS since_epoch_s
 """
@@ -122,9 +122,10 @@ class Examination:
         self.connection.prepare_threshold = None
         for name, value in SESSION_SETTINGS.items():
             set_for_session(self.connection, name, value)
-        self._moment = self._rows(_MOMENT)[0]
-        self._settings = {row["name"]: row["setting"] for row in self._rows(_SETTINGS)}
         self._major = self.connection.info.server_version // 10000
+        asked = _MOMENT.format(is_partly_reset=is_partly_reset(self._major))
+        self._moment = self._rows(asked)[0]
+        self._settings = {row["name"]: row["setting"] for row in self._rows(_SETTINGS)}
         self._promoted_s = self._promotion_s()
 
     def start(self) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pgheadroom.defaults import RATES_FROM_S
 from pgheadroom.settings import checkpoint_counters
 from pgheadroom.settings.arithmetic import DyingTable, is_switched_off, trigger_rows
-from pgheadroom.sources.since import IS_PARTLY_RESET, SINCE_EPOCH_S
+from pgheadroom.sources.since import SINCE_EPOCH_S, is_partly_reset
 from pgheadroom.units import PAGE_BYTES, show_duration
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ DAY_S = 86_400.0
 _MOMENT = f"""
 SELECT extract(epoch FROM clock_timestamp())::float8 AS at_epoch_s,
        extract(epoch FROM pg_conf_load_time())::float8 AS configured_epoch_s,
-       CASE WHEN NOT {IS_PARTLY_RESET} THEN {SINCE_EPOCH_S} END AS since_epoch_s
+       CASE WHEN NOT {{is_partly_reset}} THEN {SINCE_EPOCH_S} END AS since_epoch_s
 """
 _DATABASE = """
 SELECT temp_bytes, blks_read FROM pg_stat_database WHERE datname = current_database()
@@ -136,7 +136,8 @@ class CounterReading:
 
     def _snapshot(self) -> _Snapshot:
         major = self.connection.info.server_version // 10000
-        moment = self._rows(_MOMENT)[0]
+        asked = _MOMENT.format(is_partly_reset=is_partly_reset(major))
+        moment = self._rows(asked)[0]
         return _Snapshot(
             at_s=float(moment["at_epoch_s"]) + self.ahead_s,
             configured_s=float(moment["configured_epoch_s"]),

@@ -82,11 +82,11 @@ def _remedy(row: QueryRow) -> Remedy:
             text="Its consumer is connected and does not keep up: look there first. "
             "max_slot_wal_keep_size is what it may be behind.",
         )
+    # Not to be run as it stands: whoever comes back would find its position gone, and no undo
+    # brings that again.
     return Remedy(
-        sql=(drop,),
-        text="Let its consumer go on. If there is none any more, drop the slot. "
-        "max_slot_wal_keep_size bounds what slots may keep.",
-        cost="its consumer has to be set up anew",
+        text="Let its consumer go on. max_slot_wal_keep_size bounds what slots may keep. Only if "
+        f"the consumer is gone for good: {drop}; one that comes back has to be set up anew then.",
     )
 
 
@@ -110,7 +110,8 @@ RULE = Rule(
     severity="error where it is invalid or about to be, for its consumer cannot go on; else "
     "warning.",
     price="Bytes of WAL that it keeps.",
-    remedy="Let the consumer go on, or pg_drop_replication_slot.",
+    remedy="Let the consumer go on; pg_drop_replication_slot if it is gone for good. No statement "
+    "is printed for a slot that still has its place: dropped, a standby that comes back is lost.",
     blind="Before 17 why a slot is invalid: WAL that was removed is one reason of several. How "
     "much room the disk has. A slot in use that lags is not judged; at a standby, "
     "whether somebody uses a slot of the primary's that is copied.",
