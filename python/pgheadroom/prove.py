@@ -361,8 +361,8 @@ def _told(n: int, profile: Profile, given: Given, run: Played) -> Assumed:
     if given.maintained:
         commands = profile.workload.run.maintenance
         told[f"cells[{n}].maintenance"] = tuple(
-            f"{command.do} of {command.table} at {at:.4f} of the run"
-            for command, at in zip(commands, given.maintained, strict=True)
+            f"{command.do} of {command.table} at {_range(span)} of the run"
+            for command, span in zip(commands, given.maintained, strict=True)
         )
     if given.holds:
         told[f"cells[{n}].holds"] = tuple(

@@ -6,6 +6,8 @@ import copy
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pgheadroom.errors import InputError, TwinError
 from pgheadroom.play.maintenance import statement
@@ -15,7 +17,7 @@ from pgheadroom.predict.run_plan import Given, RunPlan, as_given
 from pgheadroom.predict.twin import predict_cells
 from pgheadroom.profile import Maintenance, Profile, parse_profile, to_json
 from pgheadroom.profile.maintaining import due_after
-from pgheadroom.types import PgVersion
+from pgheadroom.types import PgVersion, Span
 
 Json = dict[str, Any]
 
@@ -157,6 +159,22 @@ def test_equal_rows_are_not_clustered() -> None:
 def test_a_measured_time_takes_the_place_of_the_one_that_was_asked_for() -> None:
     """Beside several clients a command runs a little later than it was due."""
     profile = _profile({"do": "vacuum", "table": "child", "at_frac": 0.5}, run={"clients": 2})
-    told = as_given(profile, Given(maintained=(0.53,)))
+    told = as_given(profile, Given(maintained=((0.53, 0.53),)))
     assert [command.at_frac for command in told.workload.run.maintenance] == [0.53]
     assert as_given(profile, Given()) == profile
+
+
+SPAN = st.tuples(st.floats(0, 1), st.floats(0, 1)).map(lambda ends: (min(ends), max(ends)))
+
+
+@given(st.lists(SPAN, min_size=1, max_size=5), st.integers(0, 7))
+def test_commands_of_one_session_keep_their_order(spans: list[Span], seed: int) -> None:
+    """Whatever is drawn of when they ran, it lies within that, or behind the one before."""
+    commands = [{"do": "vacuum", "table": "child", "at_frac": 0.5}] * len(spans)
+    profile = _profile(*commands, run={"clients": 2})
+    told = as_given(profile, Given(maintained=tuple(spans)), seed)
+    found = [command.at_frac for command in told.workload.run.maintenance]
+    in_turn = [found[n] for n in sorted(range(len(spans)), key=lambda n: spans[n])]
+    assert in_turn == sorted(in_turn)
+    for at, (low, _) in zip(found, spans, strict=True):
+        assert low <= at <= max(high for _, high in spans)

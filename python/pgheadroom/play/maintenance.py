@@ -4,7 +4,13 @@ Commands of maintenance that another session runs in the middle of a run.
 With one client and a number of transactions pgbench stands still meanwhile: each script counts, and
 behind the last transaction before a command waits in a shell until a file is gone. The client's
 session is idle then, in no transaction and with no snapshot, so that the command meets what the
-twin's does. Otherwise a command runs when it is due by the run's progress, beside the clients.
+twin's does. Otherwise a command runs when it is due by the run's progress, beside the clients, and
+the server's log says from when to when it did; on busy cores it may wait for hundreds of
+transactions after it was sent. All that these sessions run but VACUUM has a snapshot meanwhile, our
+questions to the catalogue too.
+
+Source: `PlannedStmtRequiresSnapshot`, src/backend/tcop/pquery.c; `vacuum_rel`,
+src/backend/commands/vacuum.c (REL_18_STABLE).
 """
 
 from __future__ import annotations
@@ -16,16 +22,26 @@ from typing import TYPE_CHECKING, Any
 
 from pgheadroom import quoting
 from pgheadroom.errors import MeasurementInvalid
+from pgheadroom.play.ended import Ended
 from pgheadroom.play.gates import GATE, GATE_FILE, moments
 from pgheadroom.play.measured import Relations, read_relations
 from pgheadroom.play.plans import check_plans
 from pgheadroom.play.snapshots import RunProgress
+from pgheadroom.play.statements_run import LOGS_ITSELF, Ran, read_ran
+from pgheadroom.play.workers import Hold
 from pgheadroom.profile import Maintenance, Profile
 from pgheadroom.profile.maintaining import due_after, is_counted
 from pgheadroom.profile.unpriced import left_out_gins
+from pgheadroom.types import Span
 
 if TYPE_CHECKING:
     import psycopg
+
+_HOLDS_FROM_S = 0.001
+"""Shorter statements hold the horizon as those of any client do."""
+
+_WITHOUT_SNAPSHOT = ("VACUUM ", "SET ")
+_FULL = "VACUUM (FULL)"
 
 
 def statement(command: Maintenance) -> str:
@@ -49,6 +65,17 @@ def statement(command: Maintenance) -> str:
             return f"CLUSTER {table} USING {quoting.identifier(command.index)}"
 
 
+def _holds(ran: Ran) -> bool:
+    """Whether a statement of ours keeps clients from pruning for longer than theirs do."""
+    has_snapshot = ran.sql.startswith(_FULL) or not ran.sql.startswith(_WITHOUT_SNAPSHOT)
+    return has_snapshot and ran.ended_s[0] - ran.began_s[0] >= _HOLDS_FROM_S
+
+
+def _hold(ran: Ran, ended: Ended) -> Hold:
+    began, done = ran.shares(ended)
+    return Hold(began=began, ended=done)
+
+
 @dataclass(slots=True)
 class Maintainer:
     """
@@ -60,8 +87,6 @@ class Maintainer:
         progress: Of the run.
         folder: pgbench's working directory.
         table_of: The tables of all relations that there were after a command.
-        maintained: Where no transaction is counted, the fraction of the run at which each command
-            began, in the order of the file.
     """
 
     profile: Profile
@@ -69,9 +94,11 @@ class Maintainer:
     progress: RunProgress
     folder: Path
     table_of: dict[str, str] = field(default_factory=dict)
-    maintained: dict[int, float] = field(default_factory=dict)
     _left: list[int] = field(default_factory=list)
+    _ran: list[int] = field(default_factory=list)
+    _pids: list[int] = field(default_factory=list)
     _session: psycopg.Connection[Any] | None = None
+    _asking: psycopg.Connection[Any] | None = None
 
     def __enter__(self) -> Maintainer:
         """Shut the gates before pgbench begins."""
@@ -79,9 +106,43 @@ class Maintainer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._session is not None:
-            self._session.close()
-            self._session = None
+        for session in (self._session, self._asking):
+            if session is not None:
+                session.close()
+        self._session = self._asking = None
+
+    def placed(
+        self, log: Path, start_bytes: int, ended: Ended
+    ) -> tuple[tuple[Span, ...], tuple[Hold, ...]]:
+        """
+        When each command ran beside the clients, and what these sessions held meanwhile.
+
+        Args:
+            log: The server's log.
+            start_bytes: Where the run begins in it.
+            ended: When the clients' transactions ended.
+
+        Returns:
+            From when to when each command ran, in the order of the file, and the holds, all as
+            shares of the transactions; nothing where transactions are counted.
+
+        Raises:
+            MeasurementInvalid: The log does not tell.
+        """
+        if not self._ran:
+            return (), ()
+        ran = read_ran(log, start_bytes, self._pids)
+        found: dict[int, Span] = {}
+        lines = iter(ran)
+        for n in self._ran:
+            sql = statement(self.profile.workload.run.maintenance[n])
+            line = next((one for one in lines if one.sql == sql), None)
+            if line is None:
+                raise MeasurementInvalid(f"the server's log does not say when it ran {sql}")
+            began, done = line.shares(ended)
+            found[n] = began[0], done[1]
+        holds = [_hold(one, ended) for one in ran if _holds(one)]
+        return tuple(found[n] for n in sorted(found)), tuple(holds)
 
     def _start(self) -> None:
         run = self.profile.workload.run
@@ -98,6 +159,10 @@ class Maintainer:
             )
             # Under load it takes hundredths of a second to connect.
             self._session = self._open()
+            self._asking = self.connect()
+            for session in (self._session, self._asking):
+                session.execute(LOGS_ITSELF)
+                self._pids.append(session.info.backend_pid)
 
     def step(self) -> None:
         """Run what is due."""
@@ -113,7 +178,7 @@ class Maintainer:
             done = self.progress.now()
             if done < (command.at_frac or 0.0):
                 return
-            self.maintained[self._left.pop(0)] = done
+            self._ran.append(self._left.pop(0))
             self._run([command])
 
     def end(self) -> None:
@@ -124,7 +189,7 @@ class Maintainer:
             if is_counted(run):
                 self._pass_gate(due)
             else:
-                self.maintained[due] = 1.0
+                self._ran.append(due)
                 self._run([run.maintenance[due]])
 
     def _pass_gate(self, after: int) -> None:
@@ -152,8 +217,14 @@ class Maintainer:
             self.table_of |= found.table_of
         # Clients plan anew, from what the catalogue has now.
         if self.profile.workload.builtin is None:
-            with self.connect() as other:
-                try:
-                    check_plans(other, self.profile)
-                except MeasurementInvalid as error:
-                    raise MeasurementInvalid(f"after maintenance {error}") from None
+            if self._asking is not None:
+                self._check_plans(self._asking)
+            else:
+                with self.connect() as other:
+                    self._check_plans(other)
+
+    def _check_plans(self, session: psycopg.Connection[Any]) -> None:
+        try:
+            check_plans(session, self.profile)
+        except MeasurementInvalid as error:
+            raise MeasurementInvalid(f"after maintenance {error}") from None

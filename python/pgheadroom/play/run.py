@@ -44,12 +44,13 @@ from pgheadroom.play.wal_source import WalSource
 from pgheadroom.play.without_row import turns_without_row
 from pgheadroom.play.workers import LEVEL, Hold, place_holds, read_holds
 from pgheadroom.profile import PgbenchBuiltin, Profile
+from pgheadroom.profile.maintaining import is_counted
 from pgheadroom.profile.settings import check_values
 from pgheadroom.profile.unpriced import left_out_gins
 from pgheadroom.progress import Say
 from pgheadroom.servers import Host, find_client, find_programs, is_connection
 from pgheadroom.servers.pgbench import PgbenchReport, parse_report, read_logs
-from pgheadroom.types import Assumed, PgVersion
+from pgheadroom.types import Assumed, PgVersion, Span
 
 if TYPE_CHECKING:
     import psycopg
@@ -75,8 +76,8 @@ class Played:
     same window, for whoever doubts. `by_record` is the WAL of the tables and their transactions by
     record type: records, bytes, bytes of images. `places`, if asked for, is where everything lies.
     `turns` are those of operations, and of them those without a row, as far as counters tell.
-    `maintained` has when each command of maintenance ran, as a share of the run, where transactions
-    are not counted.
+    `maintained` has from when to when each command of maintenance ran, as shares of the
+    transactions, where these are not counted.
     `failed_transactions` are among `transactions`: pgbench rolled them back and tried none again.
     """
 
@@ -96,7 +97,7 @@ class Played:
     failed_transactions: int = 0
     holds: tuple[Hold, ...] = ()
     course: ClientsCourse = ()
-    maintained: tuple[float, ...] = ()
+    maintained: tuple[Span, ...] = ()
 
 
 def play(
@@ -211,6 +212,7 @@ class _Play:
             wal = wal_source.read(start.lsn, end.lsn, self._table_of(relations, later))
             places = read_places(forks) if with_places else None
         ended = self.ended or Ended(wal.ended_at)
+        maintained, held = self._maintained(log_start, ended)
         counted = end.wal_records - start.wal_records
         result = measured(before, after, sizes, wal)
         # An autovacuum worker counts what it has written when it ends, which may be later.
@@ -227,7 +229,7 @@ class _Play:
             transactions=transactions,
             plans=plans,
             events=place_events(events, ended, began_at),
-            holds=place_holds(holds, ended, began_at),
+            holds=(*place_holds(holds, ended, began_at), *held),
             snapshots=snapshots,
             checks={
                 "pg_stat_wal_records": counted,
@@ -242,7 +244,7 @@ class _Play:
             places=places,
             standing=self.standing,
             course=self.course,
-            maintained=self._maintained(),
+            maintained=maintained,
             failed_transactions=0 if report is None else report.failed_transactions,
             turns={}
             if report is None or report.failed_transactions
@@ -256,10 +258,13 @@ class _Play:
             table_of |= relations.table_of
         return table_of
 
-    def _maintained(self) -> tuple[float, ...]:
+    def _maintained(
+        self, log_start: int, ended: Ended
+    ) -> tuple[tuple[Span, ...], tuple[Hold, ...]]:
+        """When commands of maintenance ran, and what their sessions held."""
         if self.maintainer is None:
-            return ()
-        return tuple(at for _, at in sorted(self.maintainer.maintained.items()))
+            return (), ()
+        return self.maintainer.placed(self.cluster.log_path, log_start, ended)
 
     def _load(self) -> dict[str, str]:
         if self.profile.workload.builtin is not None:
@@ -436,6 +441,7 @@ def _times_are_wanted(profile: Profile) -> bool:
     server = profile.server
     return (
         profile.workload.run.clients > 1
+        or (bool(profile.workload.run.maintenance) and not is_counted(profile.workload.run))
         or profile.may_autovacuum
         or server.checkpoint_interval_s is not None
         or server.max_wal_size_bytes is not None

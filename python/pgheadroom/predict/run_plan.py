@@ -49,8 +49,8 @@ class Given:
 
     `events` are None when nobody looked, and empty when nothing happened. `snapshots` are those
     that were held, from and to which share of the run; None: as the profile wants them.
-    `maintained` has when each command of maintenance ran, where transactions are not counted; empty
-    where they are. `holds` are
+    `maintained` has from when to when each command of maintenance ran, where transactions are not
+    counted; empty where they are. `holds` are
     further ones whose beginning and end are known to lie within a range each. `standing` is what
     share of several clients' transactions stood still, and for how many of another client's each
     of them did;
@@ -60,7 +60,7 @@ class Given:
     operations: int | None = None
     events: tuple[TwinEvent, ...] | None = None
     snapshots: tuple[tuple[float, float], ...] | None = None
-    maintained: tuple[float, ...] = ()
+    maintained: tuple[Span, ...] = ()
     holds: tuple[tuple[Span, Span], ...] = ()
     standing: tuple[float, tuple[float, ...]] | None = None
     course: tuple[tuple[int, ...], ...] = ()
@@ -293,7 +293,7 @@ def as_given(profile: Profile, given: Given, seed: int = 0) -> Profile:
     """
     run = profile.workload.run
     if given.maintained:
-        commands = zip(run.maintenance, given.maintained, strict=True)
+        commands = zip(run.maintenance, _in_turn(given.maintained, seed), strict=True)
         run = replace(
             run, maintenance=tuple(replace(command, at_frac=at) for command, at in commands)
         )
@@ -304,6 +304,15 @@ def as_given(profile: Profile, given: Given, seed: int = 0) -> Profile:
     drawn = [(_drawn(began, seed), _drawn(ended, seed)) for began, ended in given.holds]
     run = replace(run, snapshots=(*held, *_snapshots(drawn)))
     return replace(profile, workload=replace(profile.workload, run=run))
+
+
+def _in_turn(spans: Sequence[Span], seed: int) -> list[float]:
+    """A moment of each; one session runs the commands, so they keep their order."""
+    found = [0.0] * len(spans)
+    last = 0.0
+    for n in sorted(range(len(spans)), key=lambda n: spans[n]):
+        last = found[n] = max(last, _drawn(spans[n], seed))
+    return found
 
 
 def _snapshots(held: Iterable[tuple[float, float]]) -> tuple[Snapshot, ...]:
