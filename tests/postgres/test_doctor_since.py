@@ -9,7 +9,7 @@ from test_doctor_rules import asked, until
 from pgheadroom.servers import Cluster, Host, ServerPrograms
 from pgheadroom.sources.since import is_partly_reset
 
-pytestmark = [pytest.mark.usefixtures("run_parent"), pytest.mark.each, pytest.mark.minors]
+pytestmark = [pytest.mark.usefixtures("run_parent"), pytest.mark.each]
 
 OTHERS = (
     b"SELECT count(*) FROM pg_stat_activity"

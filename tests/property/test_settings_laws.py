@@ -56,6 +56,7 @@ COUNTED = st.builds(
     is_interval=st.just(True),
     wal_bytes=st.floats(0, 1e13),
     wal_fpi=st.floats(0, 1e9),
+    wal_buffers_full=st.one_of(st.none(), st.floats(0, 1e9)),
     wal_length_s=st.floats(60, 1e7),
     checkpoints_requested=st.integers(0, 1000),
     checkpoints_done=st.integers(0, 1000),
@@ -158,8 +159,10 @@ def test_what_is_measured_ends_too(
     }
     case = SettingsCase(given=machine, major=major, in_force=before, is_live=True, counted=counted)
     lines = tuple(each for each in decided(case) if isinstance(each, SettingLine))
-    # What asked for checkpoints before is no witness against what is there now.
-    since = replace(counted, checkpoints_requested=None, checkpoints_done=None)
+    # What asked for checkpoints, or found buffers full, is no witness against what is there now.
+    since = replace(
+        counted, checkpoints_requested=None, checkpoints_done=None, wal_buffers_full=None
+    )
     again = replace(case, in_force=_with(before, lines), counted=since)
     assert [each for each in decided(again) if isinstance(each, SettingLine)] == []
 

@@ -12,6 +12,7 @@ _RESETS_APART_S = 60.0  # two views that are reset together differ by moments; a
 _WAL = """
        (SELECT wal_bytes::float8 FROM pg_stat_wal) AS wal_bytes,
        (SELECT wal_fpi FROM pg_stat_wal) AS wal_fpi,
+       (SELECT wal_buffers_full FROM pg_stat_wal) AS wal_buffers_full,
        (SELECT extract(epoch FROM stats_reset)::float8 FROM pg_stat_wal) AS wal_since_epoch_s"""
 SQL = {
     15: f"""
@@ -31,7 +32,8 @@ SELECT 1 AS id, num_requested AS requested, num_done AS done,
 FROM pg_stat_checkpointer
 """,
 }
-"""Columns requested and done (checkpoints), wal_bytes, wal_fpi, and since when each view counts."""
+"""Columns requested and done (checkpoints), wal_bytes, wal_fpi, wal_buffers_full, and since when
+each view counts."""
 
 
 def are_of_one_time(row: Mapping[str, Any]) -> bool:

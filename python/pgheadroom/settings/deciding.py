@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pgheadroom
 from pgheadroom.errors import ParameterError
-from pgheadroom.settings import checkpoints, machine, memory, vacuum
+from pgheadroom.settings import checkpoints, machine, memory, shared_memory, vacuum
 from pgheadroom.settings.case import Said, SettingRule, SettingsCase
 from pgheadroom.settings.in_force import defaults_of
 from pgheadroom.settings.measured import CountedLoad
@@ -23,7 +23,13 @@ from pgheadroom.units import show_bytes
 from pgheadroom.wal.what_if_values import WhatIf
 
 MAJORS = (15, 16, 17, 18, 19)
-RULES: tuple[SettingRule, ...] = (memory.decide, machine.decide, checkpoints.decide, vacuum.decide)
+RULES: tuple[SettingRule, ...] = (
+    memory.decide,
+    shared_memory.decide,
+    machine.decide,
+    checkpoints.decide,
+    vacuum.decide,
+)
 
 
 def check_given(given: ServerMachine) -> None:
@@ -112,4 +118,11 @@ def settings_for(given: ServerMachine, major: int, *, log: WhatIf | None = None)
     case = SettingsCase(
         given=given, major=major, in_force=defaults_of(major), is_live=False, log=log
     )
-    return advice_of(case, decided(case), server=str(major), database=None)
+    said = shared_memory.remark(case)
+    return advice_of(
+        case,
+        decided(case),
+        server=str(major),
+        database=None,
+        remarks=() if said is None else (said,),
+    )

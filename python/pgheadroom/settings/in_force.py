@@ -106,12 +106,20 @@ vacuum_cost_page_hit 1 - user
 vacuum_cost_page_miss 2 - user
 vacuum_cost_page_dirty 20 - user
 wal_segment_size 16777216 B internal
+wal_buffers -1 8kB postmaster
+huge_pages try - postmaster
+shared_memory_size 0 MB internal
+shared_memory_size_in_huge_pages -1 - internal
+min_parallel_index_scan_size 64 8kB user
 """
 _SINCE = {
     15: """
 autovacuum_max_workers 3 - postmaster
 effective_io_concurrency 1 - user
 jit on - user
+""",
+    17: """
+huge_pages_status unknown - internal
 """,
     18: """
 autovacuum_max_workers 3 - sighup
@@ -123,6 +131,7 @@ io_workers 3 - sighup
     19: """
 jit off - user
 io_max_workers 8 - sighup
+autovacuum_max_parallel_workers 0 - sighup
 """,
 }
 _UNTIL = {"io_workers": 18}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgheadroom.defaults import JUDGED_FROM_S
 from pgheadroom.progress import Say
+from pgheadroom.settings import shared_memory
 from pgheadroom.settings.case import Said, SettingsCase
 from pgheadroom.settings.deciding import advice_of, check_given, decided
 from pgheadroom.settings.in_force import NAMES, SettingInForce, setting_of
@@ -141,6 +142,8 @@ class Asking:
                 "the primary, so change them there last when they shrink, here first when they "
                 "grow."
             )
+        if provider is None and (pages := shared_memory.remark(case)) is not None:
+            remarks.append(pages)
         said: list[Said] = []
         for each in decided(case):
             if isinstance(each, SettingLine) and self.in_force[each.name].pending_restart:

@@ -71,6 +71,7 @@ class CountedLoad:
         wal_over: The time of the cluster's.
         is_interval: It was watched; else it is what statistics have.
         wal_bytes, wal_fpi: WAL of the cluster, and its full-page images.
+        wal_buffers_full: How often a session found the log's buffers full, in that time.
         wal_length_s: Over which time these were.
         checkpoints_requested, checkpoints_done: Of the cluster.
         checkpoints_beside_wal: Both were counted in the same time.
@@ -85,6 +86,7 @@ class CountedLoad:
     is_interval: bool
     wal_bytes: float | None = None
     wal_fpi: float | None = None
+    wal_buffers_full: float | None = None
     wal_length_s: float | None = None
     checkpoints_requested: int | None = None
     checkpoints_done: int | None = None
@@ -197,6 +199,8 @@ class CounterReading:
             found["checkpoints_beside_wal"] = checkpoint_counters.are_of_one_time(row)
             if row["since_epoch_s"] is None or now.configured_s > row["since_epoch_s"]:
                 found["checkpoints_requested"] = found["checkpoints_done"] = None
+            if now.configured_s > wal_since:
+                found["wal_buffers_full"] = None
         else:
             notes.append("WAL is counted since too short a time to tell a rate (--for)")
         if length_s is not None and length_s >= RATES_FROM_S:
@@ -251,7 +255,7 @@ def _of_version(texts: Mapping[int, str], major: int) -> str:
     return texts[max(since for since in texts if since <= major)]
 
 
-_CHECKPOINTS = ("requested", "done", "wal_bytes", "wal_fpi")
+_CHECKPOINTS = ("requested", "done", "wal_bytes", "wal_fpi", "wal_buffers_full")
 
 
 def _reaching(length_s: float | None) -> str:
@@ -264,6 +268,7 @@ def _of_checkpoints(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "wal_bytes": float(row["wal_bytes"]),
         "wal_fpi": float(row["wal_fpi"]),
+        "wal_buffers_full": float(row["wal_buffers_full"]),
         "checkpoints_requested": int(row["requested"]),
         "checkpoints_done": int(row["done"]),
     }

@@ -47,12 +47,21 @@ def decide(case: SettingsCase) -> Iterator[Said]:
     yield _work_mem(case, memory)
 
 
+def shared_buffers_to_be(case: SettingsCase) -> float:
+    """What it is with this fragment, in bytes; without a memory that is given, as it is."""
+    memory, now = case.given.memory_bytes, case.number("shared_buffers")
+    if memory is None:
+        return now
+    low, aim, high = _SHARED_FRAC
+    wanted = rounded_down(aim * memory)
+    return now if case.stands(now, wanted, low * memory, high * memory) else wanted
+
+
 def _shared_buffers(case: SettingsCase, memory: int) -> Said:
     name = "shared_buffers"
-    now = case.number(name)
-    low, aim, high = _SHARED_FRAC
+    now, wanted = case.number(name), shared_buffers_to_be(case)
     share = show_share(now / memory)
-    if case.stands(now, rounded_down(aim * memory), low * memory, high * memory):
+    if wanted == now:
         return case.kept(name, f"it is {share} of the memory: from a sixth to 40 % is right")
     read = ""
     if case.counted is not None and case.counted.read_bytes_a_day is not None:
@@ -62,7 +71,7 @@ def _shared_buffers(case: SettingsCase, memory: int) -> Said:
         )
     return case.line(
         name,
-        rounded_down(aim * memory),
+        wanted,
         basis="rule",
         reason=f"a quarter of {show_bytes(memory)} of memory; {case.shown(name)} is {share}{read}",
         changes="pages that are read again and again stay in the server's own cache, and one "
@@ -160,7 +169,10 @@ def _work_mem(case: SettingsCase, memory: int) -> Said:
             reason="each session takes its own, so it goes by how many there are",
         )
     sessions = connections or int(case.number("max_connections"))
-    wanted = rounded_down(_for_all(case, memory) / (sessions + _parallel(case)))
+    # A server may have more sessions than its machine has memory for: there is no less than that.
+    wanted = max(
+        rounded_down(_for_all(case, memory) / (sessions + _parallel(case))), WORK_MEM_MIN_BYTES
+    )
     now = case.number(name)
     aggressive = memory / 4 / sessions
     # Nobody has chosen the default, yet less of it is worth a line only where it does not fit.

@@ -20,11 +20,13 @@ from pgheadroom.units import PAGE_BYTES, percent, show_bytes, show_count
 
 _LIMIT = "autovacuum_vacuum_cost_limit"
 _WORKERS = "autovacuum_max_workers"
+_HELPERS = "autovacuum_max_parallel_workers"
+_HELPED_FROM_BUSY = 0.5  # workers at work in the mean: less leaves time enough; arbitrary
 _WORKERS_BUSY_FRAC_MAX = 0.7  # of the time of all workers, in the mean; arbitrary
 
 
 def decide(case: SettingsCase) -> Iterator[Said]:
-    """autovacuum_vacuum_cost_limit, then autovacuum_max_workers."""
+    """autovacuum_vacuum_cost_limit, autovacuum_max_workers, and how many help one of these (19)."""
     if case.counted is None or case.counted.tables is None:
         yield OpenSetting(
             name=_LIMIT,
@@ -35,6 +37,8 @@ def decide(case: SettingsCase) -> Iterator[Said]:
     yield _cost_limit(case)
     if case.counted.vacuum_busy_workers is not None:
         yield _workers(case, case.counted.vacuum_busy_workers)
+        if case.major >= 19:
+            yield _helpers(case, case.counted.vacuum_busy_workers)
 
 
 def _cost_limit(case: SettingsCase) -> Said:
@@ -101,4 +105,54 @@ def _workers(case: SettingsCase, busy: float) -> Said:
         changes="more tables are vacuumed at once; the cost limit is shared, so all together "
         "write no more",
         rule="autovacuum_max_workers (B7.18)",
+    )
+
+
+def _helpers(case: SettingsCase, busy: float) -> Said:
+    """
+    Parallel workers of one autovacuum worker, an index each (`parallel_vacuum_compute_workers`).
+
+    They share its cost limit (`compute_parallel_delay`), so where that holds it back they would
+    wait for each other.
+    """
+    counted, cores = case.counted, case.given.cores
+    assert counted is not None
+    assert counted.tables is not None
+    if busy < _HELPED_FROM_BUSY:
+        return case.kept(
+            _HELPERS,
+            f"measured {counted.over}: {busy:.2g} workers were at work in the mean, so none is "
+            "late",
+        )
+    limit, delay_s = cost_pace(case.settings())
+    cost = work_per_s(counted.tables, case.settings()).cost
+    if delay_s > 0 and cost * delay_s / limit > VACUUM_BUSY_FRAC_MAX:
+        return case.kept(_HELPERS, f"{_LIMIT} holds vacuuming back, and helpers would share it")
+    large = case.number("min_parallel_index_scan_size") / PAGE_BYTES
+    indexes = max(
+        (
+            sum(pages >= large for pages in table.index_pages)
+            for table in counted.tables
+            if table.dead_per_s > 0
+        ),
+        default=0,
+    )
+    if indexes < 2:
+        return case.kept(_HELPERS, "no table whose rows die has two large indexes")
+    if cores is None:
+        return OpenSetting(
+            name=_HELPERS, by="--cores", reason="a connection does not tell the cores"
+        )
+    wanted = min(indexes - 1, max(cores // 4, 1), int(case.number("max_parallel_workers")))
+    if wanted <= case.number(_HELPERS):
+        return case.kept(_HELPERS, f"{wanted} at least")
+    return case.line(
+        _HELPERS,
+        wanted,
+        basis="measured",
+        reason=f"measured {counted.over}: {busy:.2g} workers were at work in the mean, and a table "
+        f"whose rows die has {indexes} large indexes; a quarter of {cores} cores at most",
+        changes="a worker vacuums so many more indexes of its table at once, out of "
+        "max_parallel_workers; what all together read and write a second is bounded as before",
+        rule="autovacuum_max_parallel_workers",
     )
