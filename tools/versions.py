@@ -54,6 +54,7 @@ FEATURES: tuple[tuple[str, str, str], ...] = (
     ("Images by `wal_compression = pglz`", "compressed", "(?!lz4|zstd).*"),
     ("Images by lz4, values by lz4", "compressed", "lz4"),
     ("Images by zstd", "compressed", "zstd"),
+    ("The eager scan, from the place that a server drew", "drawn", "eager"),
     ("TPC-C's transactions, one user", "tprocc", ".*"),
 )
 _ENTRY = re.compile(r'\(\s*&\[([^\]]*)\],\s*"([^"]*)",\s*&\[([^\]]*)\]', re.DOTALL)
@@ -118,6 +119,8 @@ def _cell(
         return "-"
     if kind == "compressed":
         return f"interval, {len(names)}"
+    if kind == "drawn":
+        return f"exact for one draw, {len(names)}"
     if kind == "tprocc":
         return f"counters, {len(names)}"
     missed = [
@@ -148,6 +151,8 @@ def page() -> str:
         "- *exact*: to the unit; scenarios also in the place of every row version and index entry.",
         "- *interval*: to the unit, but for the bytes of images, which lie in the stated interval "
         "([limits](limits.md#columns-and-values)).",
+        "- *exact for one draw*: to the unit, and page by page, for one of the places where the "
+        "twin may begin; a server draws it, and nobody can ask which it was.",
         "- *counters*: counters and pages agree, records and bytes nearly "
         "([method](method/tprocc.md)).",
         "- `-`: nothing was recorded there; forecasts go by the rules that other versions showed.",

@@ -12,6 +12,7 @@ mod golden_btree_recorded;
 mod golden_btree_updates;
 mod golden_churn;
 mod golden_clients;
+mod golden_drawn;
 mod golden_heap;
 mod golden_heap_recorded;
 mod golden_pgbench;
