@@ -163,14 +163,16 @@ def prove(
         TwinError: The twin cannot play the profile; the message names the field.
         LabError: The server failed, or its run is invalid.
     """
-    cells = make_cells(profile, fillfactors, table, changes)
     spec = server or profile.server.version
     if is_connection(spec):
         raise InputError(
             "a profile is played on a throw-away server, whose WAL files can be read: expected a "
             "version or a folder with server programs, not a connection"
         )
-    version = find_programs(spec).version
+    programs = find_programs(spec)
+    version = programs.version
+    profile = profile.as_built(version.major, programs.toast_compression)
+    cells = make_cells(profile, fillfactors, table, changes)
     plan = RunPlan(cells=cells, version=version, seeds=seeds)
     twin = partial(predict_cells, executor=executor, report=report)
     given, simulated, played = _both(profile, plan, twin, lambda: _play(cells, server, say))

@@ -27,6 +27,36 @@ def _has_lz4(cluster: Cluster) -> bool:
     return row == (True,)
 
 
+@pytest.mark.each
+def test_the_compression_of_a_build_is_known(programs: ServerPrograms) -> None:
+    """
+    What the programs say before they run is the running server's; a profile takes the other one.
+
+    From 19 on lz4 is the default, where it was built in: a server of 19 without it has pglz, and
+    a recording of one says so though nobody has set it.
+    """
+    with Host(programs) as host:
+        cluster = host.cluster("main")
+        cluster.start({"autovacuum": "off"})
+        with cluster.connect() as connection:
+            ((own,),) = connection.execute(
+                "SELECT boot_val FROM pg_settings WHERE name = 'default_toast_compression'"
+            ).fetchall()
+        observed.load(cluster, "CREATE TABLE docs (id int4 PRIMARY KEY, a text)")
+        recording = observed.watched(cluster)
+    assert programs.toast_compression == own
+    profile, major = observed.profile_of(recording), programs.version.major
+    assert "default_toast_compression" not in profile.server.settings
+    assert profile.as_built(major, own) == profile
+    other = "lz4" if own == "pglz" else "pglz"
+    assert profile.as_built(major, other).server.settings["default_toast_compression"] == other
+    for row in recording.rows("settings"):
+        if row["name"] == "default_toast_compression":
+            assert row["source"] == "default"
+            row["setting"] = other
+    assert observed.profile_of(recording).server.settings["default_toast_compression"] == other
+
+
 @pytest.mark.contrib
 def test_a_profile_with_compressed_columns_is_exact_or_refused(programs: ServerPrograms) -> None:
     """Every figure is the server's; one without lz4 is named, and not its error alone."""

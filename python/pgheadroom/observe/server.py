@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from pgheadroom.forms import FieldError, read
 from pgheadroom.observe.counters import differences
 from pgheadroom.profile import ServerSettings
+from pgheadroom.profile.model import TOAST_COMPRESSION, TOAST_LZ4_FROM_MAJOR
 from pgheadroom.profile.observed_server import (
     CheckpointCounters,
     DatabaseCounters,
@@ -68,9 +69,14 @@ def server_section(recording: Recording) -> ServerSettings:
     def text(name: str, default: str) -> Any:
         return str(settings[name]["setting"]) if name in settings else default
 
-    others = {}
+    others, version = {}, version_of(recording)
+    own_method = "lz4" if version.major >= TOAST_LZ4_FROM_MAJOR else "pglz"
     for name, row in settings.items():
-        if row["source"] in ("default", "override") or row["setting"] in (None, ""):
+        if row["setting"] in (None, ""):
+            continue
+        # A server of 19 that was built without lz4 has another default than its version has.
+        is_other = name == TOAST_COMPRESSION and row["setting"] != own_method
+        if row["source"] in ("default", "override") and not is_other:
             continue
         try:
             check_setting(f"server.settings.{name}", name, str(row["setting"]))
@@ -78,7 +84,7 @@ def server_section(recording: Recording) -> ServerSettings:
             continue
         others[name] = _spelled(row)
     return ServerSettings(
-        version=str(version_of(recording)),
+        version=str(version),
         shared_buffers_bytes=max(_bytes(settings["shared_buffers"]), 128 * 1024),
         full_page_writes=text("full_page_writes", "on") == "on",
         wal_level=text("wal_level", "replica"),

@@ -24,6 +24,10 @@ from pgheadroom.types import Assumed
 CHECKSUMS_FROM_MAJOR = 18
 """From here on initdb makes clusters with checksums, unless told otherwise."""
 
+TOAST_LZ4_FROM_MAJOR = 19
+"""From here on `default_toast_compression` is lz4, in a server that was built with it."""
+TOAST_COMPRESSION = "default_toast_compression"
+
 SCHEMA_VERSION = 1
 
 
@@ -130,6 +134,28 @@ class Profile(Tabular):
         if "server.data_checksums" not in self.assumed:
             return self.assumed
         return {**self.assumed, "server.data_checksums": major >= CHECKSUMS_FROM_MAJOR}
+
+    def as_built(self, major: int, toast_compression: str | None) -> Profile:
+        """
+        The same profile on a server whose own `default_toast_compression` is this.
+
+        Args:
+            major: The server's major version.
+            toast_compression: What values are compressed by there, where no setting says so; None
+                where nobody can tell.
+        """
+        of_version = "lz4" if major >= TOAST_LZ4_FROM_MAJOR else "pglz"
+        is_known = TOAST_COMPRESSION in self.server.settings
+        if is_known or toast_compression in (None, of_version):
+            return self
+        path = f"server.settings.{TOAST_COMPRESSION}"
+        settings = {**self.server.settings, TOAST_COMPRESSION: str(toast_compression)}
+        said = f"{toast_compression}, as this server was built"
+        return replace(
+            self,
+            server=replace(self.server, settings=settings),
+            assumed={**self.assumed, path: said},
+        )
 
     def with_fillfactor(self, fillfactors: Mapping[str, int]) -> Profile:
         """

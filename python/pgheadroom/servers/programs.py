@@ -77,6 +77,21 @@ class ServerPrograms:
         """Names of the extensions that CREATE EXTENSION would find."""
         return frozenset(path.stem for path in self.share_dir.glob("extension/*.control"))
 
+    @property
+    def toast_compression(self) -> str | None:
+        """
+        Its `default_toast_compression` where no setting says otherwise; None if it does not say.
+
+        From 19 on that is lz4, but for servers that were built without it.
+        """
+        shown = _output(self.program("postgres"), "--describe-config") or ""
+        for line in shown.splitlines():
+            # Name, context, group, type, boot value: `print_config_setting`, help_config.c.
+            name, *rest = line.split("\t")
+            if name == "default_toast_compression" and len(rest) > 3:
+                return rest[3]
+        return None
+
     def __str__(self) -> str:
         where = "embedded" if self.origin == "wheel" else str(self.bin_dir)
         return f"PostgreSQL {self.version} ({where})"
