@@ -13,6 +13,7 @@ from pathlib import Path
 
 import observed
 import pytest
+from page_file import read_pages
 
 from pgheadroom import _core
 from pgheadroom.layout import of_profile
@@ -62,9 +63,23 @@ VACUUM ANALYZE items;
 VACUUM ANALYZE pairs
 """
 )
+COMPOSITES = {
+    "short": ("(a int4, b text)", "ROW({i}, 'abc')"),
+    "longest_short": ("(b text)", "ROW(left(repeat(md5({i}::text), 4), 105))"),
+    "shortest_long": ("(b text)", "ROW(left(repeat(md5({i}::text), 4), 106))"),
+    "long": ("(a bool, w timestamptz, b text)", "ROW(true, now(), repeat(md5({i}::text), 5))"),
+    "odd": ("(a int2, b text, c bool)", "ROW(1, left(repeat(md5({i}::text), 9), 261), true)"),
+    "with_null": ("(a int8, b text, c int4)", "ROW({i}, repeat(md5({i}::text), 6), NULL)"),
+    "nested": (
+        "(a short, b long)",
+        "ROW(ROW({i}, 'x'), ROW(false, now(), repeat(md5({i}::text), 4)))",
+    ),
+    "of_array": ("(a int4[], b uuid)", "ROW(array_fill({i}, ARRAY[60]), md5({i}::text)::uuid)"),
+}
+"""Fields of composite types, and a value of each in SQL; in a row they stand behind a bool."""
 STANDING_IN = {
     "emb": ("text", "external", "embedding"),
-    "geo": ("int8[]", "main", "shape"),
+    "geo": ("composite", "main", "shape"),
     "spot": ("circle", None, "cell"),
     "code": ("int8", None, "serial_number"),
     "p": ("text", None, "pair"),
@@ -110,6 +125,44 @@ def test_storage_and_multiranges_are_exact(programs: ServerPrograms, name: str) 
     assert unsure <= {"wal_bytes", "wal_bytes_per_update", "wal_nonfpi_bytes_per_update"}
     assert name == "storage-main" or not unsure
     assert [(f.key, f.predicted, f.measured) for _, f in proof.beyond] == []
+
+
+@pytest.mark.each
+def test_rows_with_composites_are_as_long_as_the_servers(programs: ServerPrograms) -> None:
+    """Every row of every shape: a header of one byte without alignment, or of four behind eight."""
+    rows = 30
+    ddl = [f"CREATE TYPE {name} AS {fields};" for name, (fields, _) in COMPOSITES.items()]
+    for name, (_, value) in COMPOSITES.items():
+        ddl.append(f"CREATE TABLE t_{name} (id int4 PRIMARY KEY, f bool, p {name}, n int2);")
+        values = f"i, true, CAST({value.format(i='i')} AS {name}), 1"
+        ddl.append(f"INSERT INTO t_{name} SELECT {values} FROM generate_series(1, {rows}) AS i;")
+    with Host(programs) as host:
+        cluster = host.cluster("main")
+        cluster.start({"autovacuum": "off", "fsync": "off"})
+        observed.load(cluster, "".join(ddl) + "VACUUM ANALYZE")
+        with cluster.connect() as connection:
+            connection.execute("CHECKPOINT")
+            paths = connection.execute(
+                "SELECT relname, pg_relation_filepath(oid) FROM pg_class "
+                "WHERE relname LIKE 't!_%' ESCAPE '!' AND relkind = 'r'"
+            ).fetchall()
+        lengths = {
+            name: [
+                item.lp_len
+                for page in read_pages(cluster.relation_path(path))
+                for item in page.normal_items
+            ]
+            for name, path in paths
+        }
+        recording = observed.watched(cluster, lambda: None)
+    profile = observed.profile_of(recording)
+    assert set(lengths) == {f"t_{name}" for name in COMPOSITES}
+    for name, found in lengths.items():
+        table = profile.table(name)
+        length = _core.RowLayout(profile_columns(table)).tuple_bytes
+        assert found == [length] * rows, name
+        is_short = name in ("t_short", "t_longest_short")
+        assert table.column("p").type == ("text" if is_short else "composite")
 
 
 @pytest.mark.each

@@ -13,10 +13,15 @@
 //! citext        digits                      the digits
 //! hstore        "v"=>"digits"               count | two entries | v | digits
 //! ltree         digits, one label           count | length | digits | zeros
+//! composite     ROW(digits), of one text    typmod .. t_hoff | header | digits
 //! int4[]        {N,N,...}                   dimensions .. bound | elements
 //! ```
 //!
 //! The same in SQL is in `python/pgheadroom/play/type_values.py`.
+
+use pgheadroom_layout::tuple::{VARATT_SHORT_MAX, VARHDRSZ, VARHDRSZ_SHORT};
+
+use crate::object_ids::FIRST_NORMAL_OBJECT_ID;
 
 /// What stands around digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +42,8 @@ pub(crate) enum Wrap {
     Citext,
     Hstore,
     Ltree,
+    /// A composite type of one text.
+    Composite,
 }
 
 /// Bytes of a `name`. Source: `NAMEDATALEN`, src/include/pg_config_manual.h.
@@ -49,6 +56,18 @@ pub(crate) const UUID_BYTES: u32 = 16;
 ///
 /// Source: `ArrayType`, src/include/utils/array.h.
 pub(crate) const ARRAY_HEAD: u32 = 20;
+/// A composite value's header behind its length, a tuple's without NULLs: a row type is a varlena
+/// whose length stands in the first four bytes of the tuple's header.
+///
+/// Source: `DatumTupleFields` and `HeapTupleHeaderData`, src/include/access/htup_details.h.
+pub(crate) const COMPOSITE_HEAD: u32 = 20;
+/// The OID of the composite type, which is made before all else in a database that has the first
+/// OID: its entry in `pg_class` has the next, its array type the one behind that.
+///
+/// Source: `heap_create_with_catalog`, src/backend/catalog/heap.c (REL_18_STABLE).
+const COMPOSITE_OID: u32 = FIRST_NORMAL_OBJECT_ID + OIDS_OF_COMPOSITE;
+/// How many OIDs making it takes.
+pub(crate) const OIDS_OF_COMPOSITE: u32 = 3;
 
 impl Wrap {
     /// By `pg_type.typname`, `[]` for arrays.
@@ -66,6 +85,7 @@ impl Wrap {
             "citext" => Self::Citext,
             "hstore" => Self::Hstore,
             "ltree" => Self::Ltree,
+            "composite" => Self::Composite,
             _ => return None,
         })
     }
@@ -98,6 +118,7 @@ impl Wrap {
             }
             // Source: `WordEntry`, src/include/tsearch/ts_type.h.
             Self::TsVector => words(&[1, digits << 1]),
+            Self::Composite => composite_head(digits),
             Self::Texts => words(&[1, 0, TEXT_OID, 1, 1, (digits + 4) << 2]),
             Self::Varchars => words(&[1, 0, VARCHAR_OID, 1, 1, (digits + 4) << 2]),
         }
@@ -121,6 +142,7 @@ impl Wrap {
             Self::Jsonb | Self::Hstore => 13,
             Self::Ltree => 6,
             Self::TsVector => 8,
+            Self::Composite => COMPOSITE_HEAD + VARHDRSZ_SHORT,
             Self::Texts | Self::Varchars => ARRAY_HEAD + 4,
         }
     }
@@ -132,7 +154,19 @@ impl Wrap {
             Self::Texts | Self::Varchars => bytes.next_multiple_of(4),
             // A level is a multiple of 8, behind the number of levels.
             Self::Ltree => 4 + (bytes - 4).next_multiple_of(8),
+            Self::Composite if !is_short(digits) => digits + COMPOSITE_HEAD + VARHDRSZ,
             _ => bytes,
+        }
+    }
+
+    /// How many digits a value of so many bytes has.
+    pub const fn digits_of_payload(self, payload_bytes: u32) -> u32 {
+        let digits = payload_bytes.saturating_sub(self.overhead_bytes());
+        match self {
+            // Between the longest text with a header of one byte and the shortest with one of four
+            // there are lengths that no value has.
+            Self::Composite if !is_short(digits) => digits - (VARHDRSZ - VARHDRSZ_SHORT),
+            _ => digits,
         }
     }
 
@@ -179,6 +213,27 @@ impl Wrap {
     pub const fn has_equal_image(self) -> bool {
         matches!(self, Self::None | Self::Uuid | Self::Name | Self::Bytea)
     }
+}
+
+/// Whether a text of so many bytes has a header of one byte.
+const fn is_short(bytes: u32) -> bool {
+    bytes + VARHDRSZ_SHORT <= VARATT_SHORT_MAX
+}
+
+/// What stands before the digits of a composite of one text.
+///
+/// Source: `heap_form_tuple`, src/backend/access/common/heaptuple.c: no modifier, an invalid TID,
+/// one attribute, of variable width (`HEAP_HASVARWIDTH`).
+fn composite_head(digits: u32) -> Vec<u8> {
+    const T_HOFF: u8 = 24;
+    let mut head = (-1_i32).to_le_bytes().to_vec();
+    head.extend_from_slice(&COMPOSITE_OID.to_le_bytes());
+    head.extend_from_slice(&[0xff, 0xff, 0xff, 0xff, 0, 0, 1, 0, 2, 0, T_HOFF, 0]);
+    match u8::try_from(digits + VARHDRSZ_SHORT) {
+        Ok(stored) if is_short(digits) => head.push((stored << 1) | 1),
+        _ => head.extend_from_slice(&((digits + VARHDRSZ) << 2).to_le_bytes()),
+    }
+    head
 }
 
 /// Source: src/include/catalog/pg_type.dat.
@@ -275,8 +330,10 @@ mod tests {
             Wrap::Texts,
             Wrap::Hstore,
             Wrap::Ltree,
+            Wrap::Composite,
         ] {
-            for digits in ["", "a", "0123456"] {
+            let long = "a".repeat(127);
+            for digits in ["", "a", "0123456", &long[1..], &long] {
                 let count = u32::try_from(digits.len()).unwrap();
                 let bytes = wrap.payload_bytes(count) as usize;
                 assert_eq!(written(wrap, digits).len(), bytes, "{wrap:?} {digits}");
@@ -285,6 +342,17 @@ mod tests {
         assert_eq!(written(Wrap::Name, &"a".repeat(32)).len(), 64);
         assert_eq!(written(Wrap::Bytea, "0aff"), [10, 255]);
         assert_eq!(written(Wrap::Json, "a"), b"{\"v\":\"a\"}");
+    }
+
+    /// A composite of so many bytes, as far as there is one: none has 148 to 150.
+    #[test]
+    fn composites() {
+        for (bytes, found) in [(21, 21), (147, 147), (148, 145), (151, 151), (900, 900)] {
+            let digits = Wrap::Composite.digits_of_payload(bytes);
+            assert_eq!(Wrap::Composite.payload_bytes(digits), found);
+        }
+        let value = written(Wrap::Composite, "ab");
+        assert_eq!(value[COMPOSITE_HEAD as usize..], [7, b'a', b'b']);
     }
 
     /// Arrays are compared element by element, negative ones first.

@@ -5,11 +5,10 @@ What stands for a type that profiles do not have: another one of the same stored
     1 c, 2 s, 4 i, 8 d                    bool, int2, int4, int8
     6 i, 12 d, 16 c, 16 d, 64 c           macaddr, timetz, uuid, point, name
     24 d, 32 d                            circle, box
-    -1 d, of a header of 4 bytes          int8[], whose length is a multiple of 8
+    -1 d, of a header of 4 bytes          composite, a row type of one text
     -1 else, and every other length       text
 
-A value whose header is of 1 byte has no alignment. Those of alignment 8 that an index would
-compress are texts, for equal integers would be compressed to nothing.
+A value whose header is of 1 byte has no alignment, so that a text is like it.
 """
 
 from __future__ import annotations
@@ -19,9 +18,8 @@ from dataclasses import dataclass, replace
 
 from pgheadroom import _core
 from pgheadroom.profile.column_types import (
-    ARRAY_BYTES,
+    COMPOSITE_BYTES,
     FORMS,
-    INTEGER_ARRAYS,
     SHORT_HEADER_MAX,
     is_toastable,
 )
@@ -44,9 +42,6 @@ _ORDERED = {"point": "interval"}
 """Of the same form, for those that a B-tree has no operators for."""
 _STORAGES: Mapping[str, ColumnStorage] = {"e": "external", "x": "extended", "m": "main"}
 """Of pg_attribute.attstorage (`TYPSTORAGE_EXTERNAL`, pg_type.h); plain is not played."""
-_COMPRESSED_FROM_BYTES = 510  # TOAST_INDEX_TARGET, src/include/access/heaptoast.h
-_HEADER_BYTES = 4  # VARHDRSZ
-_ALIGNED = "int8[]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,17 +75,10 @@ def variable_form(payload: Width, typalign: str) -> VariableForm | None:
         payload: Bytes of the values without their header.
         typalign: Of the type that it stands for.
     """
-    if typalign != "d" or not SHORT_HEADER_MAX <= payload.min_bytes <= payload.max_bytes:
+    has_long = payload.max_bytes >= SHORT_HEADER_MAX
+    if typalign != "d" or not has_long or payload.min_bytes <= COMPOSITE_BYTES:
         return None
-    each = INTEGER_ARRAYS[_ALIGNED]
-
-    def whole(bytes_: int) -> int:
-        return ARRAY_BYTES + each * max(round((bytes_ - ARRAY_BYTES) / each), 1)
-
-    width = Width(min_bytes=whole(payload.min_bytes), max_bytes=whole(payload.max_bytes))
-    if _HEADER_BYTES + width.max_bytes > _COMPRESSED_FROM_BYTES:
-        return None
-    return VariableForm(type=_ALIGNED, width=width)
+    return VariableForm(type="composite", width=payload)
 
 
 def own_storage(column: ColumnProfile, letter: str) -> ColumnProfile:

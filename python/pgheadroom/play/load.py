@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pgheadroom import quoting
 from pgheadroom.errors import LabError
 from pgheadroom.play.page_kinds import fill_with_gaps
-from pgheadroom.play.type_values import enum_type, sql_type
+from pgheadroom.play.type_values import COMPOSITE, enum_type, sql_type
 from pgheadroom.play.values import column_list, row_values
 from pgheadroom.profile import ColumnProfile, ForeignKey, IndexProfile, Profile, TableProfile
 from pgheadroom.profile.column_types import EXTENSIONS, OPERATORS_OF
@@ -55,10 +55,14 @@ def create_types(connection: psycopg.Connection[Any], profile: Profile) -> None:
     """
     Make the types that the profile has beside the built-in ones; of a superuser's session.
 
-    Enums come first: their labels are stored as OIDs, which the twin counts from the first.
+    The composite type and enums come first: their OIDs, and those of labels, are stored in values,
+    and the twin counts them from the first.
     """
     made = set()
-    for column in (column for table in profile.tables for column in table.columns):
+    columns = [column for table in profile.tables for column in table.columns]
+    if any(column.base_type == "composite" for column in columns):
+        connection.execute(f"CREATE TYPE {COMPOSITE} AS (v text)".encode())
+    for column in columns:
         name = enum_type(column) if column.labels else ""
         if not name or name in made:
             continue

@@ -14,7 +14,15 @@ from dataclasses import dataclass
 
 from pgheadroom import quoting
 from pgheadroom.profile import ColumnProfile
-from pgheadroom.profile.column_types import ARRAY_BYTES, INTEGER_ARRAYS
+from pgheadroom.profile.column_types import (
+    ARRAY_BYTES,
+    COMPOSITE_BYTES,
+    INTEGER_ARRAYS,
+    SHORT_HEADER_MAX,
+)
+
+COMPOSITE = "pgheadroom_composite"
+"""The composite type of one text; `load` makes it."""
 
 _DAY_MICROSECONDS = 86_400_000_000
 _ORDERED_UUID = 2**60
@@ -38,11 +46,13 @@ class Wrapped:
         value: Of digits.
         inside: The digits of an old value.
         overhead_bytes: Bytes of a value beside its digits.
+        long_bytes: The same of one whose digits have a header of four bytes, where that is another.
     """
 
     value: str
     inside: str
     overhead_bytes: int
+    long_bytes: int | None = None
 
 
 def _macaddr(digits: int, modulus: str) -> ValueOfNumber:
@@ -184,6 +194,12 @@ WRAPPED: Mapping[str, Wrapped] = {
     "ltree": Wrapped(
         value="CAST({digits} AS ltree)", inside="CAST({old} AS text)", overhead_bytes=6
     ),
+    "composite": Wrapped(
+        value=f"CAST(ROW({{digits}}) AS {COMPOSITE})",
+        inside="({old}).v",
+        overhead_bytes=COMPOSITE_BYTES + 1,
+        long_bytes=COMPOSITE_BYTES + 4,
+    ),
     "text[]": Wrapped(value="ARRAY[{digits}]", inside="({old})[1]", overhead_bytes=24),
     "varchar[]": Wrapped(
         value="CAST(ARRAY[{digits}] AS {type})", inside="({old})[1]", overhead_bytes=24
@@ -231,7 +247,11 @@ def made(column: ColumnProfile, number: str, width: Callable[[int], str], digits
         return f"array_fill(CAST({number} AS {element}), ARRAY[{places}])"
     wrapped = WRAPPED[base]
     less = wrapped.overhead_bytes
-    inside = f"left({digits(number, most - less)}, {width(less)})"
+    length = width(less)
+    if wrapped.long_bytes is not None and most - less >= SHORT_HEADER_MAX:
+        is_long = f"{length} >= {SHORT_HEADER_MAX}"
+        length = f"CASE WHEN {is_long} THEN {width(wrapped.long_bytes)} ELSE {length} END"
+    inside = f"left({digits(number, most - less)}, {length})"
     return wrapped.value.format(digits=inside, type=column.type)
 
 
@@ -297,4 +317,6 @@ def label(column: ColumnProfile, name: str) -> str:
 
 def sql_type(column: ColumnProfile) -> str:
     """A column's type as a server has it."""
+    if column.base_type == "composite":
+        return COMPOSITE
     return enum_type(column) if column.labels else column.type

@@ -20,6 +20,8 @@ SHORT_HEADER_MAX = 127
 """Stored bytes of a value with a header of one byte (`VARATT_SHORT_MAX`, varatt.h)."""
 ARRAY_BYTES = 20
 """Of an array before its elements: dimensions, offset, element type, length, lower bound."""
+COMPOSITE_BYTES = 20
+"""Of a composite value before its fields, where none is NULL: a tuple's header without a length."""
 INTEGER_ARRAYS: Mapping[str, int] = {"int2[]": 2, "int4[]": 4, "int8[]": 8}
 """Arrays of integers, and the bytes of an element."""
 _TSVECTOR_WORD_MAX = 2046  # `MAXSTRLEN`, src/include/tsearch/ts_type.h
@@ -148,6 +150,7 @@ FORMS: Mapping[str, ColumnForm] = {
     "xml": _wrapped(7, btree=False),
     "tsvector": _wrapped(9, most_bytes=8 + _TSVECTOR_WORD_MAX, grows=False),
     **{name: _integers(element_bytes) for name, element_bytes in INTEGER_ARRAYS.items()},
+    "composite": _wrapped(COMPOSITE_BYTES + 1),
     "text[]": _wrapped(ARRAY_BYTES + 4),
     "varchar[]": _wrapped(ARRAY_BYTES + 4),
 }

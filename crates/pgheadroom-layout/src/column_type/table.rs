@@ -182,6 +182,8 @@ pub(super) const TYPES: &[TypeSpec] = &[
     fixed("box", 32, Double, &[]),
     fixed("circle", 24, Double, &[]),
     varlena("path", Double, Extended, 12, &[]),
+    // Ours, of one text; a composite type has the form of its likes, whatever its fields are.
+    varlena("composite", Double, Extended, 21, &[]),
     varlena("polygon", Double, Extended, 36, &[]),
     varlena("int4range", Int, Extended, 5, &[]),
     varlena("int8range", Double, Extended, 5, &[]),

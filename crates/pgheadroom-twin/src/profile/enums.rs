@@ -2,6 +2,7 @@
 
 use crate::object_ids::FIRST_NORMAL_OBJECT_ID;
 use crate::profile::TableSpec;
+use crate::wrap::OIDS_OF_COMPOSITE;
 
 /// Enums by their labels, with the OID of the first.
 pub(super) type Enums<'a> = Vec<(&'a [String], u32)>;
@@ -12,7 +13,7 @@ pub(super) type Enums<'a> = Vec<(&'a [String], u32)>;
 /// Source: `DefineEnum`, src/backend/commands/typecmds.c: the array type has its OID first, then
 /// the enum itself, then its labels.
 pub(super) fn enums(tables: &[TableSpec]) -> Enums<'_> {
-    let mut next = FIRST_NORMAL_OBJECT_ID + 1;
+    let mut next = FIRST_NORMAL_OBJECT_ID + 1 + oids_of_composite(tables);
     let mut found = Enums::new();
     for column in tables.iter().flat_map(|table| &table.columns) {
         let labels = column.labels.as_slice();
@@ -26,10 +27,23 @@ pub(super) fn enums(tables: &[TableSpec]) -> Enums<'_> {
     found
 }
 
-/// How many OIDs they take, all together.
-pub(super) fn oids_of(enums: &Enums<'_>) -> u32 {
+/// How many OIDs they take, all together, and the composite type before them.
+pub(super) fn oids_of(enums: &Enums<'_>, tables: &[TableSpec]) -> u32 {
     let end = enums.last().map(|&(labels, first)| end_of(labels, first));
-    end.map_or(0, |next| next - (FIRST_NORMAL_OBJECT_ID + 1))
+    end.map_or_else(
+        || oids_of_composite(tables),
+        |next| next - (FIRST_NORMAL_OBJECT_ID + 1),
+    )
+}
+
+/// How many the composite type takes, which is made before them where a column is of it.
+fn oids_of_composite(tables: &[TableSpec]) -> u32 {
+    let mut columns = tables.iter().flat_map(|table| &table.columns);
+    if columns.any(|column| column.type_name == "composite") {
+        OIDS_OF_COMPOSITE
+    } else {
+        0
+    }
 }
 
 /// The OID behind that of the last label, which are even all.

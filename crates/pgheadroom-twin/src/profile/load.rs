@@ -115,7 +115,7 @@ pub fn load_tables(
 ) -> Result<Vec<LoadedTable>, ProfileError> {
     let mut loaded = Vec::new();
     let enums = enums(tables);
-    db.skip_object_ids(oids_of(&enums));
+    db.skip_object_ids(oids_of(&enums, tables));
     let mut has_session_tables = false;
     for (number, spec) in tables.iter().enumerate() {
         if !spec.pages.is_empty() {

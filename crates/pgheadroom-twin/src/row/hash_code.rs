@@ -3,11 +3,13 @@
 //! Source: src/backend/access/hash/hashfunc.c, and the types' own files in src/backend/utils/adt
 //! (REL_15_STABLE, REL_18_STABLE).
 
+use pgheadroom_layout::tuple::{VARHDRSZ, VARHDRSZ_SHORT};
+
 use crate::row::counted::{Counted, Range};
 use crate::row::hash::{hash_bytes, hash_int8, hash_uint32};
 use crate::row::kind::Kind;
 use crate::text::trimmed;
-use crate::wrap::{ARRAY_HEAD, Integers, Wrap};
+use crate::wrap::{ARRAY_HEAD, COMPOSITE_HEAD, Integers, Wrap};
 
 /// Source: `JB_FOBJECT`, src/include/utils/jsonb.h.
 const JB_FOBJECT: u32 = 0x2000_0000;
@@ -96,7 +98,7 @@ fn hash_of_numeric(number: i64) -> u32 {
 /// The code of what is kept as a string: of its bytes as they are stored, without a length.
 ///
 /// Source: `hashtext`, `hashvarlena`, `hashname`, `hashbpchar`, `uuid_hash`, `hash_array` and
-/// `jsonb_hash`; `citext_hash`, contrib/citext; `hstore_hash`, contrib/hstore.
+/// `jsonb_hash`, `hash_record`; `citext_hash`, contrib/citext; `hstore_hash`, contrib/hstore.
 pub(crate) fn hash_of_text(kind: Kind, bytes: &[u8]) -> u32 {
     match kind {
         Kind::Padded { .. } => hash_bytes(trimmed(bytes)),
@@ -109,6 +111,12 @@ pub(crate) fn hash_of_text(kind: Kind, bytes: &[u8]) -> u32 {
             let (key, value) = (&bytes[JSONB_HEAD - 1..JSONB_HEAD], &bytes[JSONB_HEAD..]);
             let code = JB_FOBJECT.rotate_left(1) ^ hash_bytes(key);
             code.rotate_left(1) ^ hash_bytes(value)
+        }
+        Kind::Wrapped(Wrap::Composite) => {
+            let text = &bytes[COMPOSITE_HEAD as usize..];
+            let is_short = text[0] & 1 == 1;
+            let header = if is_short { VARHDRSZ_SHORT } else { VARHDRSZ };
+            hash_bytes(&text[header as usize..])
         }
         Kind::Wrapped(Wrap::Texts | Wrap::Varchars) => {
             let size = &bytes[ARRAY_HEAD as usize..TEXTS_HEAD];

@@ -133,6 +133,7 @@ impl Kind {
             Self::Counted(counted) => counted.layout(),
             Self::Wrapped(Wrap::Uuid) => (1, Some(16)),
             Self::Wrapped(Wrap::Name) => (1, Some(64)),
+            Self::Wrapped(Wrap::Composite) => (8, None),
             Self::Wrapped(_) => (4, None),
             Self::Integers(integers) if integers.width == 8 => (8, None),
             Self::Integers(_) => (4, None),

@@ -216,8 +216,8 @@ impl LoadRule {
                 Value::Text(Text::wrapped_hashes(number, NAME_DIGITS, Wrap::Name))
             }
             Kind::Wrapped(wrap) => {
-                let digits = self.width(hash).ok_or_else(wrong)?;
-                let digits = digits.saturating_sub(wrap.overhead_bytes());
+                let payload_bytes = self.width(hash).ok_or_else(wrong)?;
+                let digits = wrap.digits_of_payload(payload_bytes);
                 Value::Text(Text::wrapped_hashes(number, digits, wrap))
             }
             Kind::Elements(elements) => {
