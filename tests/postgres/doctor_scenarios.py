@@ -550,10 +550,12 @@ APART = frozenset(
     {
         "archiver-failing",
         "backend-syncs",
+        "checkpoint-overdue",
         "checkpoints-by-wal",
         "checksum-failures",
         "configuration-errors",
         "connections-near-limit",
+        "dear-statement",
         "horizon-holder",
         "multixact-ids",
         "transaction-ids",

@@ -34,7 +34,95 @@ def _of_partitions(finding: Finding, _diagnosis: Diagnosis) -> None:
     assert size > 50_000 * 16
 
 
+def _not_visible(finding: Finding, _diagnosis: Diagnosis) -> None:
+    equal(finding.numbers["n_ins_since_vacuum"], 150_000)
+    # 150,001 rows of 28 + 101 bytes, on a multiple of 8, and a line pointer: 58 a page.
+    pages = -(-150_001 // 58)
+    trigger = finding.numbers["trigger_rows"]
+    assert isinstance(trigger, int)
+    assert 0 <= 1000 + 0.2 * 150_001 - trigger <= 20  # from 18 on by pages that are not frozen
+    equal(finding.price.amount, pages * 8192)
+
+
 YET_MORE = (
+    Scenario(
+        rule="insert-vacuum-late",
+        about="t",
+        severity="info",
+        common="CREATE TABLE t (v int, w text);\nINSERT INTO t VALUES (1, '');\nVACUUM t;\n"
+        f"INSERT INTO t SELECT i, {_WIDE} FROM generate_series(1, 150000) i;\nANALYZE t;\n",
+        silent="VACUUM t;\n",
+        check=_not_visible,
+    ),
+    Scenario(
+        rule="insert-vacuum-late",
+        name="by-its-own-threshold",
+        about="t",
+        severity="info",
+        common="CREATE TABLE t (v int, w text);\nINSERT INTO t VALUES (1, '');\nVACUUM t;\n"
+        f"INSERT INTO t SELECT i, {_WIDE} FROM generate_series(1, 150000) i;\nANALYZE t;\n",
+        silent="ALTER TABLE t SET (autovacuum_vacuum_insert_threshold = 100000);\n",
+    ),
+    Scenario(
+        rule="vacuum-truncate-off",
+        about="vacuum_truncate",
+        severity="info",
+        fires="ALTER DATABASE fires SET vacuum_truncate = off;\n",
+        silent="ALTER DATABASE silent SET vacuum_truncate = on;\n",
+        since=18,
+    ),
+    Scenario(
+        rule="table-never-truncated",
+        about="t",
+        severity="info",
+        common="CREATE TABLE t (v text) WITH (vacuum_truncate = off);\n"
+        f"INSERT INTO t SELECT {_WIDE} FROM generate_series(1, 20000);\nVACUUM t;\n",
+        fires="DELETE FROM t WHERE ctid = '(0,1)';\n",
+        check=lambda finding, _: equal(
+            finding.remedy.sql, ("ALTER TABLE public.t RESET (vacuum_truncate)",)
+        ),
+    ),
+    Scenario(
+        rule="table-never-truncated",
+        name="toast",
+        about="t (TOAST)",
+        severity="info",
+        common="CREATE TABLE t (id int, v text) WITH (toast.vacuum_truncate = off);\n"
+        "ALTER TABLE t ALTER v SET STORAGE EXTERNAL;\n"
+        "INSERT INTO t SELECT i, repeat('x', 4000) FROM generate_series(1, 400) i;\nVACUUM t;\n"
+        "DELETE FROM t WHERE id = 1;\n",
+        silent="ALTER TABLE t SET (toast.vacuum_truncate = on);\n",
+        check=lambda finding, _: equal(
+            finding.remedy.sql, ("ALTER TABLE public.t RESET (toast.vacuum_truncate)",)
+        ),
+    ),
+    Scenario(
+        rule="very-large-table",
+        about="t",
+        severity="info",
+        common="CREATE TABLE t (v int PRIMARY KEY);\n",
+        fires="UPDATE pg_class SET relpages = 1310720, reltuples = 100000000"
+        " WHERE relname = 't';\n",
+        silent="UPDATE pg_class SET relpages = 1310720, reltuples = 99000000"
+        " WHERE relname = 't';\n",
+        check=lambda finding, _: equal(
+            (finding.numbers["row_count"], finding.numbers["indexes"]), ("100,000,000", 1)
+        ),
+    ),
+    Scenario(
+        rule="index-packed-full",
+        about="t_v",
+        severity="info",
+        common="CREATE TABLE t (v int);\n"
+        "INSERT INTO t SELECT generate_series(1, 20000);\nANALYZE t;\n",
+        fires="CREATE INDEX t_v ON t (v) WITH (fillfactor = 100);\n"
+        "UPDATE t SET v = -v WHERE v <= 2000;\n",
+        silent="CREATE INDEX t_v ON t (v) WITH (fillfactor = 90);\n"
+        "UPDATE t SET v = -v WHERE v <= 2000;\n",
+        check=lambda finding, _: equal(
+            (finding.numbers["moved"], finding.numbers["fillfactor"]), (2000, "100")
+        ),
+    ),
     Scenario(
         rule="duplicate-index",
         name="unlogged",

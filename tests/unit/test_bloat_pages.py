@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pgheadroom import _core
-from pgheadroom.bloat.btree import Keys, btree_estimate, built_pages, keys_of
+from pgheadroom.bloat.btree import Keys, _entries, btree_estimate, built_pages, keys_of
+from pgheadroom.bloat.drawing import Drawn
 from pgheadroom.bloat.heap import heap_estimate, heap_pages
 from pgheadroom.bloat.values import ColumnFacts, IndexFacts, RowCount, TableFacts
-from pgheadroom.bloat.widths import stored_bytes, widths_of
+from pgheadroom.bloat.widths import SHORT_MAX, stored_bytes, widths_of
 
 ALL_READ = RowCount(rows=20_000, changed=0.0, analyzed=30_000)
 
@@ -127,3 +128,34 @@ def test_keys_that_a_sample_knows() -> None:
         deduplicates=True,
     )
     assert keys_of(unique) == ([Keys((), 20_000)], [])
+
+
+@given(
+    st.integers(1, 240).flatmap(
+        lambda mean: st.tuples(st.just(mean), st.integers(0, min(mean - 1, 60)))
+    ),
+    st.lists(st.sampled_from(("int2", "int4", "int8")), max_size=3),
+    st.booleans(),
+)
+def test_entries_of_widths_that_are_a_mean(
+    widths: tuple[int, int], others: list[str], has_null: bool
+) -> None:
+    """
+    Of a column only the mean is known: entries of that mean are within what is counted with.
+
+    An entry's header is twice as long where a column is NULL, and each is rounded by itself.
+    """
+    mean, apart = widths
+    assume((mean - apart <= SHORT_MAX) == (mean + apart <= SHORT_MAX))
+    fixed = [_core.Column(name, name=f"c{n}") for n, name in enumerate(others)]
+    fixed += [_core.Column("int4", is_null=True, name="none")] if has_null else []
+
+    def row(width: int, after: list[_core.Column]) -> tuple[_core.Column, ...]:
+        return (*fixed, _core.Column("text", payload_bytes=width, name="t"), *after)
+
+    behind = [_core.Column("int8", name="behind")]
+    for after in ([], behind):
+        drawn = Drawn(coupling="by itself", end="low", rows=(row(mean, after),))
+        (low,), (high,) = _entries(drawn, ["t"], deduplicates=False)
+        sizes = [_core.index_tuple_bytes(row(mean + each, after)) for each in (-apart, apart)]
+        assert low <= sum(sizes) / len(sizes) <= high

@@ -217,11 +217,16 @@ def _entries(
     low, high = [], []
     for row in rows:
         least, most = bare_bytes(row, unknown)
-        # A heap tuple's header is 24 bytes, an entry's 8; a line pointer is not in it.
-        least, most = least - 20, most - 20
+        # A heap tuple's header and its line pointer come off, an entry's header is 8 bytes, and 16
+        # where a column is NULL (IndexInfoFindDataOffset, itup.h).
+        header = 16 if any(column.is_null for column in row) else 8
+        off = _core.RowLayout(row).hoff_bytes + _LINE_POINTER_BYTES - header
+        least, most = least - off, most - off
+        # Not rounded: of widths that are a mean, entries are as often rounded little as much, and
+        # what they may be rounded to is in `most`.
         raw = min(least, _COMPRESSED_FROM) // 4 if most > _COMPRESSED_FROM else least
-        low.append(max(-(-raw // 8) * 8, 16))
-        high.append(min(max(-(-most // 8) * 8, 16), _TUPLE_MAX))
+        low.append(max(raw, 16))
+        high.append(min(max(most, 16), _TUPLE_MAX))
     return low, high
 
 

@@ -17,23 +17,25 @@ _WAL = """
 SQL = {
     15: f"""
 SELECT 1 AS id, checkpoints_req AS requested, checkpoints_timed + checkpoints_req AS done,
+       buffers_checkpoint AS buffers,
        extract(epoch FROM stats_reset)::float8 AS since_epoch_s,{_WAL}
 FROM pg_stat_bgwriter
 """,
     17: f"""
 SELECT 1 AS id, num_requested AS requested, num_timed + num_requested AS done,
+       buffers_written AS buffers,
        extract(epoch FROM stats_reset)::float8 AS since_epoch_s,{_WAL}
 FROM pg_stat_checkpointer
 """,
     # From 18 on those that had nothing to do are told apart.
     18: f"""
-SELECT 1 AS id, num_requested AS requested, num_done AS done,
+SELECT 1 AS id, num_requested AS requested, num_done AS done, buffers_written AS buffers,
        extract(epoch FROM stats_reset)::float8 AS since_epoch_s,{_WAL}
 FROM pg_stat_checkpointer
 """,
 }
-"""Columns requested and done (checkpoints), wal_bytes, wal_fpi, wal_buffers_full, and since when
-each view counts."""
+"""Columns requested, done, buffers (of checkpoints), wal_bytes, wal_fpi, wal_buffers_full, and
+since when each view counts."""
 
 
 def are_of_one_time(row: Mapping[str, Any]) -> bool:

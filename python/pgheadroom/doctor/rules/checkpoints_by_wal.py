@@ -39,12 +39,14 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
         needed = wal_size_for(row["wal_bytes"] / length_s, timeout_s, segment_bytes, target)
         wanted_mib = rounded_up_mib(max(needed, 2 * max_bytes)) // MIB
         images = min(row["wal_fpi"] * PAGE_BYTES, row["wal_bytes"])
+        each = row["buffers"] * PAGE_BYTES / done
         images_share = percent(images / max(row["wal_bytes"], 1.0))
         yield RULE.finding(
             "warning" if share >= _WARN_SHARE else "info",
             "max_wal_size",
             f"Up to {show_count(by_wal, 'checkpoint')} of {done:,} came because "
             f"{show_bytes(distance)} of WAL were written, not by the clock, {facts.over(row)}. "
+            f"One wrote {show_bytes(each)} of pages in the mean. "
             f"After each, a page's first change writes the whole page: up to {show_bytes(images)} "
             f"of the {show_bytes(row['wal_bytes'])} ({images_share}).",
             remedy=Remedy(
@@ -66,6 +68,7 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
             checkpoints_done=done,
             by_wal_frac=round(share, 4),
             distance_bytes=distance,
+            checkpoint_bytes=round(each),
             wal_bytes=round(row["wal_bytes"]),
             wal_bytes_a_day=round(row["wal_bytes"] * DAY_S / length_s),
             image_bytes_max=round(images),
@@ -76,10 +79,10 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
 RULE = Rule(
     id="checkpoints-by-wal",
     question="Do checkpoints come because max_wal_size is full?",
-    book=("B5.8", "B5.9", "B6.12", "B11.23", "B11.27", "B5.12"),
+    book=("B5.8", "B5.9", "B6.12", "B11.23", "B11.24", "B11.27", "B5.12"),
     sql=checkpoint_counters.SQL,
     decide=_decide,
-    counters=("requested", "done", "wal_bytes", "wal_fpi"),
+    counters=("requested", "done", "buffers", "wal_bytes", "wal_fpi"),
     key=("id",),
     is_rate=True,
     on_standby=False,
