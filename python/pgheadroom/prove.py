@@ -306,7 +306,6 @@ def given_by(cell: Cell, run: Played) -> Given:
     events = [
         event
         for event in run.events
-        if 0 <= event.t_s <= run.duration_s
         if event.table is None or event.table in cell.profile.table_names
     ]
     placed = [(_shares(event, run)[1], event.kind, event.table) for event in events]

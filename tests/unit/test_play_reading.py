@@ -387,6 +387,21 @@ def test_every_vacuum_of_autovacuum_is_an_event(tmp_path: Path, said: str) -> No
     assert (event.kind, event.table, event.elapsed_s) == ("autovacuum", "t", 1.5)
 
 
+@pytest.mark.parametrize("name", ['q"t2', '"', 'a": index scans: 1', "späße", "t.u"])
+@pytest.mark.parametrize("said", ["vacuum", "analyze"])
+def test_a_table_may_be_called_anything(tmp_path: Path, name: str, said: str) -> None:
+    """The log does not quote names: what is in them ends none."""
+    log = tmp_path / "log"
+    rest = ": index scans: 0" if said == "vacuum" else ""
+    head = "2026-01-01 00:00:03.000 UTC [2] LOG:  "
+    log.write_text(
+        f'{head}automatic {said} of table "profile.public.{name}"{rest}\n\tbuffer usage: 1 hits\n',
+        encoding="utf-8",
+    )
+    (event,) = read_events(log, 0, 0.0)
+    assert (event.kind, event.table) == (f"auto{said}", name)
+
+
 def test_events_are_placed_among_the_transactions(tmp_path: Path) -> None:
     """The share of transactions that had ended by then; an analyze began before it was told of."""
     log = tmp_path / "log"

@@ -16,9 +16,8 @@ _LINE = re.compile(
     r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}) UTC \[\d+\] LOG:  "
     r"(checkpoint starting|checkpoint complete|"
     r"automatic (?:aggressive )?(vacuum|analyze)(?: to prevent wraparound)? "
-    r'of table "([^"]*)")'
+    r'of table "(.*)"(?:: index scans: \d+)?$)'
 )
-
 
 _ELAPSED = re.compile(r"^\tsystem usage: .*elapsed: ([\d.]+) s")
 
@@ -39,6 +38,11 @@ class Event:
     elapsed_s: float = 0.0
     began_frac: float | None = None
     at_frac: float | None = None
+
+    @property
+    def middle_s(self) -> float:
+        """Half-way from its beginning to its end; a run has what came before its own end."""
+        return self.t_s - self.elapsed_s / 2
 
 
 def read_events(log: Path, start_bytes: int, began_at: float) -> tuple[Event, ...]:

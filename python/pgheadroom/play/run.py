@@ -8,22 +8,19 @@ the snapshots that the profile asks for; we wait in another database.
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom import quoting
 from pgheadroom.errors import InputError, LabError, MeasurementInvalid
 from pgheadroom.outcome import Outcome, mid
-from pgheadroom.play.course import ClientsCourse, course
-from pgheadroom.play.deadlocks import Deadlocks
+from pgheadroom.play.clients import Clients
+from pgheadroom.play.course import ClientsCourse
 from pgheadroom.play.ended import Ended
 from pgheadroom.play.events import Event, place_events, read_events
-from pgheadroom.play.gates import gate_lines, gate_variables
 from pgheadroom.play.load import load
 from pgheadroom.play.maintenance import Maintainer
 from pgheadroom.play.measured import (
@@ -36,20 +33,17 @@ from pgheadroom.play.measured import (
 )
 from pgheadroom.play.places import Places, find_forks, read_places
 from pgheadroom.play.plans import check_plans, read_pgbench_plans
-from pgheadroom.play.scripts import FIND_SETTINGS, scripts, session_find, variables
+from pgheadroom.play.scripts import scripts
 from pgheadroom.play.settings import fitting_settings, late_settings, start_settings
-from pgheadroom.play.snapshots import RunProgress, SnapshotHolder
-from pgheadroom.play.standing import Standing, standing
+from pgheadroom.play.standing import Standing
 from pgheadroom.play.wal_source import WalSource
 from pgheadroom.play.without_row import turns_without_row
 from pgheadroom.play.workers import LEVEL, Hold, place_holds, read_holds
-from pgheadroom.profile import PgbenchBuiltin, Profile
-from pgheadroom.profile.maintaining import is_counted
+from pgheadroom.profile import Profile
 from pgheadroom.profile.settings import check_values
 from pgheadroom.profile.unpriced import left_out_gins
 from pgheadroom.progress import Say
 from pgheadroom.servers import Host, find_client, find_programs, is_connection
-from pgheadroom.servers.pgbench import PgbenchReport, parse_report, read_logs
 from pgheadroom.types import Assumed, PgVersion, Span
 
 if TYPE_CHECKING:
@@ -166,9 +160,6 @@ class _Play:
         self.work = work
         self.names = profile.table_names
         self.left_out = left_out_gins(profile)
-        self.standing: Standing | None = None
-        self.course: ClientsCourse = ()
-        self.ended: Ended | None = None
         self.maintainer: Maintainer | None = None
 
     def run(self, assumed: Assumed, *, with_places: bool) -> Played:
@@ -189,30 +180,31 @@ class _Play:
             self._switch_on(monitor)
             self.say("run")
             began_at = time.time()
-            report = None
+            clients = Clients(self.host, self.cluster, self.profile, DATABASE)
+            done = 0
             if self.work is None:
-                report, snapshots, duration_s = self._clients(monitor)
-                transactions = report.transactions + report.failed_transactions
+                self.maintainer = clients.run(monitor)
             else:
-                transactions, snapshots = self.work(self.cluster), ()
-                duration_s = time.time() - began_at
+                done = self.work(self.cluster)
+                clients.duration_s = time.time() - began_at
             self._wait_for_clients(monitor)
             end = _position(monitor)
-            events = read_events(self.cluster.log_path, log_start, began_at)
-            holds = read_holds(self.cluster.log_path, log_start, began_at, DATABASE)
             with self.cluster.connect(DATABASE) as connection:
                 after = read_counters(connection, self.names)
                 sizes = read_sizes(connection, self.names, self.left_out)
                 # A rewritten table has new files.
                 later = read_relations(connection, self.names, self.left_out)
                 forks = find_forks(connection, self.cluster, self.names) if with_places else ()
+            # Not before: while pgbench's logs are read, autovacuum comes to the next table.
+            report = clients.report() if self.work is None else None
             # So that the WAL up to the end, and all pages, are in their files.
             monitor.execute("CHECKPOINT")
             self.say("read the WAL")
             wal = wal_source.read(start.lsn, end.lsn, self._table_of(relations, later))
             places = read_places(forks) if with_places else None
-        ended = self.ended or Ended(wal.ended_at)
-        maintained, held = self._maintained(log_start, ended)
+        ended = clients.ended or Ended(wal.ended_at)
+        failed = 0 if report is None else report.failed_transactions
+        happened = self._happened(log_start, began_at, end.at_s, ended)
         counted = end.wal_records - start.wal_records
         result = measured(before, after, sizes, wal)
         # An autovacuum worker counts what it has written when it ends, which may be later.
@@ -225,12 +217,10 @@ class _Play:
             server=self.cluster.version,
             measured=result,
             assumed=assumed,
-            duration_s=duration_s,
-            transactions=transactions,
+            duration_s=clients.duration_s,
+            transactions=done if report is None else report.transactions + failed,
             plans=plans,
-            events=place_events(events, ended, began_at),
-            holds=(*place_holds(holds, ended, began_at), *held),
-            snapshots=snapshots,
+            snapshots=clients.snapshots,
             checks={
                 "pg_stat_wal_records": counted,
                 "pg_stat_wal_bytes": end.wal_bytes - start.wal_bytes,
@@ -242,13 +232,15 @@ class _Play:
                 for name, sums in sorted(wal.by_record.items())
             },
             places=places,
-            standing=self.standing,
-            course=self.course,
-            maintained=maintained,
-            failed_transactions=0 if report is None else report.failed_transactions,
+            standing=clients.standing,
+            course=clients.course,
+            failed_transactions=failed,
             turns={}
-            if report is None or report.failed_transactions
+            if report is None or failed
             else turns_without_row(self.profile, report.script_transactions, result.by_table),
+            events=happened.events,
+            holds=happened.holds,
+            maintained=happened.maintained,
         )
 
     def _table_of(self, *known: Relations) -> dict[str, str]:
@@ -258,13 +250,26 @@ class _Play:
             table_of |= relations.table_of
         return table_of
 
-    def _maintained(
-        self, log_start: int, ended: Ended
-    ) -> tuple[tuple[Span, ...], tuple[Hold, ...]]:
-        """When commands of maintenance ran, and what their sessions held."""
-        if self.maintainer is None:
-            return (), ()
-        return self.maintainer.placed(self.cluster.log_path, log_start, ended)
+    def _happened(
+        self, log_start: int, began_at: float, ended_at: float, ended: Ended
+    ) -> _Happened:
+        """What went on beside the clients, out of the server's log, which has it by now."""
+        log = self.cluster.log_path
+        maintained: tuple[Span, ...] = ()
+        held: tuple[Hold, ...] = ()
+        if self.maintainer is not None:
+            maintained, held = self.maintainer.placed(log, log_start, ended)
+        in_run = [
+            event
+            for event in read_events(log, log_start, began_at)
+            if 0 <= event.middle_s <= ended_at - began_at
+        ]
+        holds = read_holds(log, log_start, began_at, DATABASE)
+        return _Happened(
+            events=place_events(in_run, ended, began_at),
+            holds=(*place_holds(holds, ended, began_at), *held),
+            maintained=maintained,
+        )
 
     def _load(self) -> dict[str, str]:
         if self.profile.workload.builtin is not None:
@@ -322,136 +327,21 @@ class _Play:
                 raise MeasurementInvalid(f"{row[0]} clients stay connected to the database")
             time.sleep(_POLL_S)
 
-    def _clients(
-        self, monitor: psycopg.Connection[Any]
-    ) -> tuple[PgbenchReport, tuple[tuple[float, float], ...], float]:
-        """Run pgbench to its end, holding the profile's snapshots meanwhile."""
-        path, _ = find_client("pgbench", self.host.programs)
-        folder = self.host.scratch
-        environment = self.cluster.client_env()
-        settings = {"log_min_messages": "warning"}  # a worker's level would log every statement
-        if self.profile.workload.builtin is None:
-            settings |= FIND_SETTINGS[session_find(self.profile)]
-        isolation = self.profile.workload.run.isolation
-        if isolation != "read committed":
-            settings["default_transaction_isolation"] = isolation.replace(" ", "\\ ")
-        environment["PGOPTIONS"] = " ".join(f"-c {n}={v}" for n, v in settings.items())
-        output_path, errors_path = folder / "pgbench.out", folder / "pgbench.err"
-        deadlocks = Deadlocks(self.cluster.log_path)
-        progress = RunProgress(self.profile, monitor)
 
-        def connect() -> psycopg.Connection[Any]:
-            return self.cluster.connect(DATABASE)
+@dataclass(frozen=True, slots=True)
+class _Happened:
+    """What went on beside the clients, as `Played` has it."""
 
-        holder = SnapshotHolder(self.profile, connect, progress)
-        maintainer = self.maintainer = Maintainer(self.profile, connect, progress, folder)
-        with (
-            output_path.open("wb") as output,
-            errors_path.open("wb") as errors,
-            holder,
-            maintainer,
-        ):
-            progress.start()
-            started = time.monotonic()
-            process = self.host.popen(
-                [path, *self._arguments(folder), DATABASE],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=errors,
-            )
-            try:
-                while process.poll() is None:
-                    holder.step()
-                    maintainer.step()
-                    deadlocks.step()
-                    time.sleep(_POLL_S)
-            except BaseException:
-                process.kill()
-                process.wait()
-                raise
-            duration_s = time.monotonic() - started
-            if process.returncode == 0:
-                maintainer.end()
-        if process.returncode != 0:
-            said = errors_path.read_text(errors="replace").strip()[-1000:]
-            raise LabError(f"pgbench ended with exit code {process.returncode}; it said: {said}")
-        report = parse_report(output_path.read_text(errors="replace"))
-        run = self.profile.workload.run
-        wanted = run.operations
-        deadlocks.look()
-        failed, ended = report.failed_transactions, report.transactions
-        # pgbench goes on after both, and counts the transaction as failed.
-        known = deadlocks.count + report.serialization_failures
-        if failed > known or wanted not in (None, ended + failed):
-            raise MeasurementInvalid(
-                f"{ended} transactions ran and {failed} failed, {deadlocks.count} of them in "
-                f"deadlocks and {report.serialization_failures} to serialize, expected {wanted}"
-            )
-        if _times_are_wanted(self.profile):
-            log = read_logs(folder.glob(f"{_LOG_PREFIX}.*"))
-            self.standing = standing(log, run.clients)
-            self.course = course(log, run.clients)
-            # The server's own log has no record of a transaction that found no row.
-            self.ended = Ended.of(log.ends_s, log.failed_ends_s)
-        return report, holder.held, duration_s
-
-    def _arguments(self, folder: Path) -> list[str]:
-        run, workload = self.profile.workload.run, self.profile.workload
-        arguments = ["-n", "-M", "prepared", "-j", "1", "-c", str(run.clients)]
-        arguments += [f"--random-seed={run.seed}", "--failures-detailed"]
-        if run.operations is not None:
-            arguments += ["-t", str(run.operations // run.clients)]
-        else:
-            assert run.duration_s is not None, "a run has one of the two"
-            arguments += ["-T", str(int(run.duration_s))]
-            if run.rate_per_s is not None:
-                arguments += ["-R", repr(run.rate_per_s)]
-        if _times_are_wanted(self.profile):
-            arguments += ["--log", f"--log-prefix={_LOG_PREFIX}"]
-        if workload.builtin is not None:
-            return [*arguments, *self._builtin_arguments(folder, workload.builtin)]
-        for name, value in variables(self.profile).items():
-            arguments += ["-D", f"{name}={value}"]
-        for n, script in enumerate(scripts(self.profile)):
-            path = folder / f"script-{n}.sql"
-            path.write_text(script.text, encoding="utf-8")
-            arguments += ["-f", f"{path.name}@{script.weight}"]
-        return arguments
-
-    def _builtin_arguments(self, folder: Path, builtin: PgbenchBuiltin) -> list[str]:
-        """The script of pgbench's own, with the lines before it that wait for maintenance."""
-        before = gate_lines(self.profile)
-        if not before:
-            return ["-b", builtin.builtin]
-        path, _ = find_client("pgbench", self.host.programs)
-        shown = self.host.run([path, f"--show-script={builtin.builtin}"])
-        if shown.returncode != 0:
-            raise LabError(f"pgbench does not show its script: {shown.stderr.strip()[-500:]}")
-        lines = shown.stderr.splitlines()
-        script = folder / "script.sql"
-        script.write_text("\n".join([*before, *lines]) + "\n", encoding="utf-8")
-        given = gate_variables(self.profile) | {"scale": builtin.scale}
-        definitions = [f"-D{name}={value}" for name, value in given.items()]
-        return [*definitions, "-f", script.name]
-
-
-def _times_are_wanted(profile: Profile) -> bool:
-    """Whether anybody asks when transactions ended: for clients, or what the server does."""
-    server = profile.server
-    return (
-        profile.workload.run.clients > 1
-        or (bool(profile.workload.run.maintenance) and not is_counted(profile.workload.run))
-        or profile.may_autovacuum
-        or server.checkpoint_interval_s is not None
-        or server.max_wal_size_bytes is not None
-    )
+    events: tuple[Event, ...]
+    holds: tuple[Hold, ...]
+    maintained: tuple[Span, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Position:
-    """A moment in the WAL, and the server's own counters of it."""
+    """A moment in the WAL, in epoch seconds, and the server's own counters of it."""
 
+    at_s: float
     lsn: str
     wal_records: int
     wal_bytes: int
@@ -464,7 +354,7 @@ def _position(monitor: psycopg.Connection[Any]) -> _Position:
         "SELECT pg_current_wal_insert_lsn()::text, wal_records, wal_bytes::bigint FROM pg_stat_wal"
     ).fetchone()
     assert row is not None, "pg_stat_wal has one row"
-    return _Position(row[0], int(row[1]), int(row[2]))
+    return _Position(time.time(), row[0], int(row[1]), int(row[2]))
 
 
 @contextmanager
