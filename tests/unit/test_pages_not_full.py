@@ -10,6 +10,7 @@ from pgheadroom.forms import FieldError
 from pgheadroom.predict import make_cells, predict
 from pgheadroom.predict.sampling import heap_pages, sample_of
 from pgheadroom.profile import Profile, parse_profile, to_json
+from pgheadroom.profile.pages import redirect_rounds, redirects_max
 from pgheadroom.types import Interval
 
 TABLE: dict[str, Any] = {
@@ -66,6 +67,17 @@ def test_a_full_page_is_known_and_kept() -> None:
         ({"pages": KINDS, "rows": 0}, "expected a table with rows"),
         ({"pages": [{"frac": 1, "rows": 4}]}, "frac"),
         ({"pages": [{"pages_frac": 1, "rows": 300}], "rows_per_page": 300}, "291"),
+        (
+            {"pages": [{"pages_frac": 1, "rows": 40, "redirects": 41}]},
+            r"pages\[0\].redirects: found 41, expected at most the page's rows, which are 40",
+        ),
+        (
+            {"pages": [{"pages_frac": 1, "rows": 63, "redirects": 60}]},
+            "redirects: found 60, expected at most 59: with 63 rows of 65 at fillfactor 100 a page"
+            " has no room for further HOT updates",
+        ),
+        ({"pages": [{"pages_frac": 1, "rows": 65, "redirects": 1}]}, "found 1, expected at most 0"),
+        ({"pages": [{"pages_frac": 1, "rows": 9, "redirects": -1}]}, "redirects: found -1"),
     ],
 )
 def test_contradictions_are_refused(fields: dict[str, Any], said: str) -> None:
@@ -83,6 +95,30 @@ def test_the_heap_has_as_many_pages() -> None:
     assert lived.predicted.hot_frac is not None
     assert full.predicted.hot_frac is not None
     assert lived.predicted.hot_frac > full.predicted.hot_frac + 0.03
+
+
+def test_redirects_take_room() -> None:
+    """With 63 rows of 65 a page has room for two further versions, behind 59 redirects for none."""
+    kind = {"pages_frac": 1.0, "rows": 63}
+    plain, redirected = (_profile(10_000, pages=[one]) for one in (kind, kind | {"redirects": 59}))
+    assert parse_profile(to_json(redirected)) == redirected
+    assert "redirects" not in to_json(plain)["table"][0]["pages"][0]
+    (roomy,) = predict(plain, server="18.4").cells
+    (narrow,) = predict(redirected, server="18.4").cells
+    assert roomy.predicted.heap_pages == pytest.approx(narrow.predicted.heap_pages, rel=0.02)
+    assert roomy.predicted.newpage_frac == 0
+    assert narrow.predicted.newpage_frac is not None
+    assert narrow.predicted.newpage_frac > 0.02
+
+
+def test_rounds_of_redirects_are_the_twins() -> None:
+    """Each row once, half of the room in a round; what has no room is none (`profile/pages.rs`)."""
+    rounds = redirect_rounds(65, 100, 62, 62)
+    assert all(rounds)
+    assert (rounds.count(1), rounds.count(29)) == (2, 1)
+    assert redirects_max(65, 100, 65) == 0
+    assert redirects_max(59, 90, 59) == 59
+    assert sum(number > 0 for number in redirect_rounds(20, 100, 13, 5)) == 5
 
 
 def test_a_sample_is_of_the_pages_that_are_there() -> None:

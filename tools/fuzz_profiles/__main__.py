@@ -40,7 +40,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="number of the first profile")
     parser.add_argument("--only", type=int, default=None, help="this number alone, shown")
     parser.add_argument(
-        "--having", default="", help="only profiles with one of these fields: stands_for,storage"
+        "--having", default="", help="only profiles with one of these fields: storage,pages"
     )
     parser.add_argument(
         "--alone", action="store_true", help="intervals of predictions without the server's run too"
@@ -95,10 +95,13 @@ class _Series:
                 sys.stderr.write(f"{number + 1}: {dict(self.endings)}\n")
 
     def is_asked_for(self, profile: dict[str, Any]) -> bool:
-        """Whether a column has one of the fields that are asked for."""
-        fields = [field for field in self.asked.having.split(",") if field]
-        columns = [column for table in profile["table"] for column in table["columns"]]
-        return not fields or any(field in column for field in fields for column in columns)
+        """Whether a table, a column or a kind of pages has one of the fields that are asked for."""
+        fields = {field for field in self.asked.having.split(",") if field}
+        tables = profile["table"]
+        places = [*tables]
+        for table in tables:
+            places += [*table["columns"], *table.get("pages", ())]
+        return not fields or any(not fields.isdisjoint(place) for place in places)
 
     def profile(self, number: int) -> dict[str, Any]:
         asked = self.asked

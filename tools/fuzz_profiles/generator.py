@@ -12,6 +12,8 @@ import random
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from pgheadroom.profile.pages import redirects_max
+
 T = TypeVar("T")
 Section = dict[str, Any]
 
@@ -28,6 +30,8 @@ _STORAGES = ("external", "main", "extended")
 _KEYS = ("int4", "int4", "int8", "int8", "int8", "int2", "date", "timestamptz")
 _NAMES = ("a", "b", "c", "d", "e", "f")
 _SHORT, _LONG, _OUT_OF_LINE = 120, 400, 3000
+_POSITIONS_MAX = 60_000
+"""Rows and fillers that a load inserts: with values out of line more take minutes."""
 
 
 class Draw:
@@ -223,11 +227,20 @@ def _live(draw: Draw, table: Section) -> None:
         parts
     ):
         rows[-1] = per_page
+    mean = sum(part * each for part, each in zip(parts, rows, strict=True)) / sum(parts)
+    if table["rows"] * per_page > _POSITIONS_MAX * mean:
+        return
     fracs = [round(part / sum(parts), 3) for part in parts]
     table["rows_per_page"] = per_page
     table["pages"] = [
         {"pages_frac": frac, "rows": each} for frac, each in zip(fracs, rows, strict=True)
     ]
+    if draw.rarely(2):
+        for kind in table["pages"]:
+            most = redirects_max(per_page, table.get("fillfactor", 100), kind["rows"])
+            redirects = draw.of((0, most, draw.between(0, most)))
+            if redirects:
+                kind["redirects"] = redirects
 
 
 def _column(draw: Draw, name: str) -> Section:

@@ -52,6 +52,8 @@ def _candidates(profile: Section) -> Iterator[Section]:
             without = _changed(profile, ("table", n, "pages"), None)
             yield _changed(without, ("table", n, "rows_per_page"), None)
             yield from _without(profile, ("table", n, "pages"), keep=1)
+            for k in range(len(table["pages"])):
+                yield from _fields(profile, ("table", n, "pages", k), keep=("pages_frac", "rows"))
         for listed in ("indexes", "columns"):
             for k in range(len(table[listed])):
                 yield from _fields(profile, ("table", n, listed, k), keep=_SHAPE)

@@ -206,10 +206,17 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageKind:
-    """Pages that have equally many rows: their share of a table's pages, and the rows of one."""
+    """
+    Pages that have equally many rows: their share of a table's pages, and the rows of one.
+
+    `redirects` of the rows are behind a redirected line pointer, as HOT updates leave them.
+    """
 
     pages_frac: Annotated[float, between(0, 1)]
     rows: Annotated[int, between(0, ROWS_PER_PAGE_MAX)]
+    redirects: Annotated[int, between(0, ROWS_PER_PAGE_MAX)] = field(
+        default=0, metadata=in_file(only=lambda it: it.redirects > 0)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

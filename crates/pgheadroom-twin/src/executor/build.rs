@@ -166,7 +166,7 @@ impl Table {
         wal: &mut Wal,
     ) -> Result<(), StatementError> {
         self.note_no_btree(&definition);
-        let rows = rows_of(&self.heap);
+        let rows = rows_in_place(&self.heap);
         let hash = self.filled_hash(behaviour, definition, rows, (logs, wal))?;
         self.indexes.hashes.push(hash);
         Ok(())
@@ -251,11 +251,21 @@ impl Table {
     }
 }
 
-/// Rows and where they are, no version being heap-only: after a load or a rewrite.
+/// Rows and the line pointers by which indexes know them, which ascend: each version is a row, as
+/// after a load, a rewrite, or VACUUM with nobody beside.
 fn rows_of(heap: &Heap) -> impl Iterator<Item = (u32, Tid)> + Clone {
     let pages = (0..).map(BlockNumber).zip(heap.pages());
     pages.flat_map(|(block, page)| {
         let rows = page.loaded_rows();
+        rows.map(move |(offset, row)| (row, Tid { block, offset }))
+    })
+}
+
+/// The same in the order in which a scan finds the versions.
+fn rows_in_place(heap: &Heap) -> impl Iterator<Item = (u32, Tid)> {
+    let pages = (0..).map(BlockNumber).zip(heap.pages());
+    pages.flat_map(|(block, page)| {
+        let rows = page.rows_in_place();
         rows.map(move |(offset, row)| (row, Tid { block, offset }))
     })
 }

@@ -1,11 +1,14 @@
-//! Loading rows with fillers between them, which are gone when the table is used.
+//! Loading rows with fillers between them, which are gone when the table is used, and HOT updates
+//! of rows that are to be behind redirects.
 //!
 //! Rows have their numbers before any has a place, so that those that stay are the first ones and
 //! what is found by a key's number is found as in any other loaded table.
 
 use pgheadroom_layout::BlockNumber;
 
-use crate::executor::{Action, Database, Loading, StatementError, TableId};
+use crate::executor::{
+    Action, Assignment, Assignments, Change, Database, Loading, StatementError, TableId,
+};
 use crate::page::Tid;
 
 impl Database {
@@ -48,6 +51,36 @@ impl Database {
                 let (procs, wal) = (&mut self.procs, &mut self.wal);
                 of.apply(tid, &Action::Delete, procs, wal, statement)?;
             }
+        }
+        self.end_statement(table)
+    }
+
+    /// UPDATE of rows by their places, which assigns the first column its own value; they are in
+    /// place still, and no page is pruned for it.
+    ///
+    /// # Errors
+    /// [`StatementError`]; the transaction has to be rolled back.
+    ///
+    /// Source: as [`Database::delete_rows_from`].
+    pub fn touch_rows(
+        &mut self,
+        table: TableId,
+        is_wanted: impl Fn(u32) -> bool,
+    ) -> Result<(), StatementError> {
+        let statement = self.begin_statement();
+        let of = &mut self.tables[table.0];
+        let same = [Assignment {
+            column: 0,
+            change: Change::Same,
+        }];
+        let update = Action::Update(Assignments { columns: &same });
+        let mut tids = Vec::new();
+        for (block, page) in (0..).map(BlockNumber).zip(of.heap.pages()) {
+            let rows = page.rows_in_place().filter(|&(_, row)| is_wanted(row));
+            tids.extend(rows.map(|(offset, _)| Tid { block, offset }));
+        }
+        for tid in tids {
+            of.apply(tid, &update, &mut self.procs, &mut self.wal, statement)?;
         }
         self.end_statement(table)
     }

@@ -69,14 +69,16 @@ impl Table {
         procs: &ProcArray,
         wal: &mut Wal,
     ) -> Result<(), StatementError> {
-        let rows = indexed_versions(&self.heap, procs);
+        let found = indexed_versions(&self.heap, procs);
+        let mut rows = found.clone();
+        rows.sort_unstable_by_key(|&(_, tid)| tid);
         let positions = 0..self.indexes.definitions.len();
         for position in positions.filter(|position| index.is_none_or(|one| one == *position)) {
             self.note_all_hints(procs, wal);
             if let Some(btree) = self.indexes.btree_positions[position] {
                 self.reindex_btree(position, btree, &rows, wal)?;
             } else if self.indexes.definitions[position].method == IndexMethod::Hash {
-                self.reindex_hash(position, &rows, wal)?;
+                self.reindex_hash(position, &found, wal)?;
             } else if self.indexes.definitions[position].method == IndexMethod::Gin {
                 self.reindex_gin(position, &rows, wal)?;
             }
@@ -175,7 +177,7 @@ impl Table {
     }
 }
 
-/// Rows of the versions that an index gets, and the roots of their chains, in the order of TIDs.
+/// Rows of the versions that an index gets, and the roots of their chains, in the order of a scan.
 ///
 /// A version that only older snapshots see has an entry unless a HOT update followed: then the
 /// newest one of the chain has it.
@@ -187,7 +189,6 @@ fn indexed_versions(heap: &Heap, transactions: &impl Transactions) -> Vec<(u32, 
     for (block, page) in (0..).map(BlockNumber).zip(heap.pages()) {
         let items = page.items();
         let roots = roots_of(&items);
-        let before = found.len();
         for (item, root) in items.iter().zip(roots) {
             let (LinePointer::Normal(tuple), Some(offset)) = (item, root) else {
                 continue;
@@ -201,7 +202,6 @@ fn indexed_versions(heap: &Heap, transactions: &impl Transactions) -> Vec<(u32, 
                 found.push((tuple.row, Tid { block, offset }));
             }
         }
-        found[before..].sort_unstable_by_key(|&(_, tid)| tid);
     }
     found
 }

@@ -94,22 +94,41 @@ impl HeapPage {
         }
     }
 
-    /// How many tuples a page has whose other line pointers are unused.
+    /// How many tuples a page has on which each is a row.
     pub(crate) fn loaded_row_count(&self) -> u32 {
-        self.item_count() - u32::from(self.unused_items)
+        let rows = self.items.iter().filter(|item| item.row().is_some());
+        u32::try_from(rows.count()).expect("at most 291 line pointers")
     }
 
-    /// The rows of its tuples, and their line pointers.
+    /// The rows of its tuples, and the line pointers by which indexes know them: of the roots,
+    /// which ascend.
     ///
-    /// # Panics
-    /// When one is heap-only, which no load or rewrite leaves behind.
+    /// Each tuple is a row: after a load, a rewrite, or VACUUM with nobody beside.
     pub(crate) fn loaded_rows(&self) -> impl Iterator<Item = (OffsetNumber, u32)> + Clone {
         assert!(self.pending().is_none(), "a loaded or rewritten table");
+        let is_chained = self.items.iter().any(Packed::is_heap_only);
+        let by_roots = is_chained.then(|| {
+            let mut rows: Vec<_> = self.rows_in_place().collect();
+            rows.sort_unstable();
+            rows
+        });
+        let plain = (!is_chained).then(|| self.rows_in_place());
+        let by_roots = by_roots.into_iter().flatten();
+        by_roots.chain(plain.into_iter().flatten())
+    }
+
+    /// The same in the order of the tuples.
+    pub(crate) fn rows_in_place(&self) -> impl Iterator<Item = (OffsetNumber, u32)> + Clone {
         let items = self.items.iter().enumerate();
         items.filter_map(|(position, item)| {
             let row = item.row()?;
-            assert!(!item.is_heap_only(), "a loaded or rewritten table");
-            Some((offset_of(position), row))
+            let is_root = !item.is_heap_only();
+            let offset = if is_root {
+                offset_of(position)
+            } else {
+                item.root
+            };
+            Some((offset, row))
         })
     }
 }

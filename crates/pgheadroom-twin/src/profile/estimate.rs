@@ -13,7 +13,7 @@ use pgheadroom_layout::ColumnType;
 
 use crate::btree::SHAPES_MAX;
 use crate::pgbench::{ACCOUNTS_PER_SCALE, BRANCHES_PER_SCALE, TELLERS_PER_SCALE};
-use crate::profile::pages::fillers;
+use crate::profile::pages::{fillers, redirected};
 use crate::profile::{
     BuiltinName, ColumnSpec, KindName, Method, OperationSpec, PgbenchSpec, ProfileSpec, TableSpec,
     ValuesKind,
@@ -80,6 +80,8 @@ struct Shape {
     rows: f64,
     /// Loaded with them and deleted again.
     fillers: f64,
+    /// Behind a redirect.
+    redirected: f64,
     columns: f64,
     /// Strings of its own in each row.
     texts: f64,
@@ -126,6 +128,7 @@ impl Shape {
         let filler = row - self.entries_bytes();
         (self.rows + self.inserted) * row
             + self.fillers * filler
+            + self.redirected * ITEM_BYTES
             + self.inserted * NUMBER_BYTES
             + self.sizes_bytes()
     }
@@ -326,6 +329,7 @@ fn own_shape(table: &TableSpec) -> Shape {
     let mut shape = Shape {
         rows: float(table.rows.max(0).unsigned_abs()),
         fillers: fillers(table),
+        redirected: redirected(table),
         tuple_bytes: 24.0,
         fillfactor: float(table.fillfactor.unsigned_abs()),
         ..Shape::default()

@@ -1,6 +1,7 @@
 //! Loading: tables, rows by one INSERT each, indexes in their order, VACUUM, CHECKPOINT, new
 //! sessions. Where pages are not full (`pages.rs`), fillers are loaded with the rows, deleted, and
-//! vacuumed away before there is an index.
+//! vacuumed away before there is an index; so are old versions of the rows that are HOT updated
+//! then.
 //!
 //! Source: `load.py` of the Python side, which does so on a server. Left out: ANALYZE, which
 //! changes nothing that the twin keeps but the sessions' target blocks, forgotten anyway.
@@ -243,7 +244,8 @@ fn load_full(
     Ok(())
 }
 
-/// Rows with fillers between them, which are deleted, and VACUUM.
+/// Rows with fillers between them, which are deleted, and VACUUM; then rounds of HOT updates of the
+/// rows that are to be behind redirects, each with its VACUUM.
 fn load_lived(
     db: &mut Database,
     table: TableId,
@@ -280,6 +282,20 @@ fn load_lived(
     db.commit();
     db.vacuum(table);
     db.forget_rows_from(table, rows);
+    let last_round = kinds.last_round();
+    if last_round == 0 {
+        return Ok(());
+    }
+    reserve::have(rows as usize * size_of::<u16>())
+        .map_err(|_| ProfileError::OutOfMemory { needed_bytes: None })?;
+    let rounds: Vec<_> = kinds.rounds(rows).collect();
+    for round in 1..=last_round {
+        db.touch_rows(table, |row| rounds[row as usize] == round)
+            .map_err(fails)?;
+        db.commit();
+        db.vacuum(table);
+        monitor.advance(0)?;
+    }
     Ok(())
 }
 

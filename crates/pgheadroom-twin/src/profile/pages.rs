@@ -1,5 +1,6 @@
 //! How full a loaded table's pages are: which positions of the load are rows, and which are fillers
-//! that are deleted again.
+//! that are deleted again; which of the rows are HOT updated then, so that they are behind
+//! redirects.
 //!
 //! ```text
 //! positions   | 0 1 2 ... P-1 | P ...      | ...        P = rows_per_page
@@ -7,12 +8,18 @@
 //! kind        the first whose bound is above (block * 2654435769 mod 2^32) * 10^6 / 2^32
 //! row         position i of a block of r rows is one if (i+1) * r / P > i * r / P, whole numbers
 //! number      of a row: rows up to it; of a filler: that of the row before it, of the first ones 1
+//! redirect    row j of a block's r is behind one of its R if (j+1) * R / r > j * R / r
+//! round       in which it is updated: half of the versions that fit beside, rounded up, in each
 //! ```
 //!
 //! The last position is that of the last row. Bounds are the sums of the shares so far, in
 //! millionths; multiples of 2^32 by the golden ratio are spread evenly whatever their number is.
 //!
 //! Source: `play/page_kinds.py` of the Python side, which says so to a server.
+
+use pgheadroom_layout::page::{
+    BLCKSZ, MAX_HEAP_TUPLES_PER_PAGE, SIZE_OF_ITEM_ID, SIZE_OF_PAGE_HEADER,
+};
 
 use crate::profile::{PageKindSpec, TableSpec};
 
@@ -24,8 +31,16 @@ const STEP: i64 = 2_654_435_769;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageKinds {
     rows_per_page: i64,
-    /// Millionths up to which blocks are of this kind, and its rows.
-    kinds: Vec<(i64, i64)>,
+    kinds: Vec<Kind>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Kind {
+    /// Millionths up to which blocks are of it.
+    bound: i64,
+    rows: i64,
+    /// By row: in which round it is HOT updated, from 1; 0 never.
+    rounds: Vec<u16>,
 }
 
 impl PageKinds {
@@ -34,23 +49,42 @@ impl PageKinds {
     pub fn of(table: &TableSpec) -> Option<Self> {
         let rows_per_page = table.rows_per_page.filter(|_| !table.pages.is_empty())?;
         let mut sum = 0.0;
-        let bounds = table.pages.iter().map(|kind| {
+        let kinds = table.pages.iter().map(|kind| {
             sum += kind.pages_frac;
             #[allow(clippy::cast_possible_truncation)] // 0 to a million
-            ((sum * 1e6).round_ties_even() as i64, kind.rows)
+            let bound = (sum * 1e6).round_ties_even() as i64;
+            Kind {
+                bound,
+                rows: kind.rows,
+                rounds: rounds((rows_per_page, table.fillfactor), kind.rows, kind.redirects),
+            }
         });
-        let mut kinds: Vec<_> = bounds.collect();
-        kinds.last_mut()?.0 = MILLION; // whatever the sum was rounded to
+        let mut kinds: Vec<_> = kinds.collect();
+        kinds.last_mut()?.bound = MILLION; // whatever the sum was rounded to
         Some(Self {
             rows_per_page,
             kinds,
         })
     }
 
-    fn rows_of_block(&self, block: i64) -> i64 {
+    fn of_block(&self, block: i64) -> &Kind {
         let place = ((block.wrapping_mul(STEP) & 0xffff_ffff) * MILLION) >> 32;
-        let kind = self.kinds.iter().find(|&&(bound, _)| bound > place);
-        kind.expect("the last bound is above all").1
+        let kind = self.kinds.iter().find(|kind| kind.bound > place);
+        kind.expect("the last bound is above all")
+    }
+
+    /// Rounds of HOT updates that a load has; 0 where no row is behind a redirect.
+    #[must_use]
+    pub fn last_round(&self) -> u16 {
+        let rounds = self.kinds.iter().flat_map(|kind| &kind.rounds);
+        rounds.copied().max().unwrap_or(0)
+    }
+
+    /// Of each of so many rows in their order the round in which it is HOT updated, from 1; 0
+    /// never.
+    pub fn rounds(&self, rows: u32) -> impl Iterator<Item = u16> {
+        let of_blocks = (0..).flat_map(|block| self.of_block(block).rounds.iter().copied());
+        of_blocks.take(rows as usize)
     }
 
     /// The positions of a load of so many rows in their order: a number, and whether the row of
@@ -59,7 +93,7 @@ impl PageKinds {
         let per_page = self.rows_per_page;
         let mut before = 0;
         let blocks = (0..).map_while(move |block| {
-            let of_block = self.rows_of_block(block);
+            let of_block = self.of_block(block).rows;
             let first = before;
             before += of_block;
             (first < rows).then_some((first, of_block))
@@ -76,6 +110,64 @@ impl PageKinds {
         let positions = positions
             .take_while(move |&(number, is_row)| number < rows || (number == rows && is_row));
         positions.map(|(number, is_row)| (number.max(1), is_row))
+    }
+}
+
+/// By row of a block: the round of HOT updates that puts it behind a redirect, from 1; 0 none.
+///
+/// Tuples are taken to be as long as so many on a page let them be, and each round makes half of
+/// the versions for which there is room beside: rows have several lengths. What has no room is not
+/// updated.
+///
+/// Source: `redirect_rounds` in `profile/pages.py` of the Python side; the room is that of
+/// `PageGetHeapFreeSpace`, src/backend/storage/page/bufpage.c (REL_18_STABLE).
+fn rounds((per_page, fillfactor): (i64, i64), rows: i64, redirects: i64) -> Vec<u16> {
+    let item = i64::from(SIZE_OF_ITEM_ID);
+    let usable = i64::from(BLCKSZ) - i64::from(SIZE_OF_PAGE_HEADER);
+    let reserve = i64::from(BLCKSZ) * (100 - fillfactor) / 100;
+    let tuple = ((usable - reserve) / per_page.max(1) - item).max(LEAST_TUPLE) / 8 * 8;
+    let has_room = |more: i64, done: i64| {
+        let items = per_page.max(rows + done + more);
+        let has_items = items > rows + done + more || items < i64::from(MAX_HEAP_TUPLES_PER_PAGE);
+        has_items && tuple * (rows + more + 1) + item * (items + 1) <= usable
+    };
+    let mut of_redirects = Vec::new();
+    for round in 1..=u16::MAX {
+        let done = of_redirects.len();
+        let left = usize::try_from(redirects).unwrap_or(0) - done;
+        let made = i64::try_from(done).expect("at most 291");
+        let room = (0..rows).take_while(|&more| has_room(more, made)).count();
+        if left == 0 || room == 0 {
+            break;
+        }
+        of_redirects.resize(done + room.div_ceil(2).min(left), round);
+    }
+    let mut of_rows = Vec::new();
+    for row in 0..rows {
+        let before = row * redirects / rows;
+        let is_redirected = (row + 1) * redirects / rows > before;
+        let place = usize::try_from(before).expect("not negative");
+        let round = of_redirects.get(place).filter(|_| is_redirected);
+        of_rows.push(round.copied().unwrap_or(0));
+    }
+    of_rows
+}
+
+/// A header alone.
+const LEAST_TUPLE: i64 = 24;
+
+/// Rows that are behind a redirect, about.
+#[allow(clippy::cast_precision_loss)] // an estimate
+pub(super) fn redirected(table: &TableSpec) -> f64 {
+    let mean = mean_rows(&table.pages);
+    let of_kinds = table.pages.iter();
+    let redirects: f64 = of_kinds
+        .map(|kind| kind.pages_frac * kind.redirects as f64)
+        .sum();
+    if mean > 0.0 {
+        table.rows as f64 * (redirects / mean).min(1.0)
+    } else {
+        0.0
     }
 }
 
@@ -111,9 +203,14 @@ mod tests {
     use super::*;
 
     fn kinds(rows_per_page: i64, kinds: &[(i64, i64)]) -> PageKinds {
+        let of = |&(bound, rows)| Kind {
+            bound,
+            rows,
+            rounds: rounds((rows_per_page, 100), rows, rows / 2),
+        };
         PageKinds {
             rows_per_page,
-            kinds: kinds.to_vec(),
+            kinds: kinds.iter().map(of).collect(),
         }
     }
 
@@ -135,7 +232,7 @@ mod tests {
     fn shares() {
         let of = kinds(10, &[(300_000, 0), (1_000_000, 10)]);
         for blocks in [10, 30, 100, 1000] {
-            let empty = (0..blocks).filter(|&block| of.rows_of_block(block) == 0);
+            let empty = (0..blocks).filter(|&block| of.of_block(block).rows == 0);
             let found = empty.count().cast_signed();
             let wanted = blocks * 3 / 10;
             assert!((found - isize::try_from(wanted).unwrap()).abs() <= 2);
@@ -145,8 +242,38 @@ mod tests {
     /// Kinds behind the whole have no blocks, so a load of empty ones before them has no end.
     #[test]
     fn mean_of_blocks_that_are_drawn() {
-        let kind = |pages_frac, rows| PageKindSpec { pages_frac, rows };
+        let kind = |pages_frac, rows| PageKindSpec {
+            pages_frac,
+            rows,
+            redirects: 0,
+        };
         assert!(mean_rows(&[kind(1.0, 0), kind(0.01, 100)]).abs() < 1e-9);
         assert!((mean_rows(&[kind(0.33, 0), kind(0.66, 10)]) - 6.7).abs() < 1e-9);
+    }
+
+    /// Pages with room for three versions of 120 bytes, and for fewer as redirects come.
+    #[test]
+    fn rounds_as_there_is_room() {
+        let of = rounds((65, 100), 62, 62);
+        assert!(of.iter().all(|&round| round > 0));
+        let of_round = |round| of.iter().filter(|&&one| one == round).count();
+        assert_eq!((of_round(1), of_round(29)), (2, 1));
+        let full = rounds((65, 100), 65, 10);
+        assert!(
+            full.iter().all(|&round| round == 0),
+            "no room for a version"
+        );
+        let reserved = rounds((59, 90), 59, 10);
+        assert_eq!(reserved.iter().filter(|&&round| round > 0).count(), 10);
+    }
+
+    /// As many rows as the kinds say, each of a block that is there.
+    #[test]
+    fn rounds_of_rows() {
+        let of = kinds(10, &[(300_000, 0), (1_000_000, 8)]);
+        let rounds: Vec<_> = of.rounds(100).collect();
+        assert_eq!(rounds.len(), 100);
+        assert_eq!(rounds.iter().filter(|&&round| round > 0).count(), 50);
+        assert!(of.last_round() >= 1);
     }
 }

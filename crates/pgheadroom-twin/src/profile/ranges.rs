@@ -185,6 +185,7 @@ fn check_pages(path: &str, table: &TableSpec) -> Result<(), ProfileError> {
         let path = format!("{path}.pages[{number}]");
         within(&format!("{path}.pages_frac"), kind.pages_frac, 0.0..=1.0)?;
         within(&format!("{path}.rows"), kind.rows, 0..=per_page)?;
+        within(&format!("{path}.redirects"), kind.redirects, 0..=kind.rows)?;
         sum += kind.pages_frac;
     }
     within(&format!("{path}.pages, their sum"), sum, 0.98..=1.02)?;

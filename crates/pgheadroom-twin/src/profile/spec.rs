@@ -175,6 +175,9 @@ pub struct PageKindSpec {
     pub pages_frac: f64,
     /// Rows on each.
     pub rows: i64,
+    /// Of these, rows behind a redirected line pointer.
+    #[serde(default)]
+    pub redirects: i64,
 }
 
 /// REFERENCES.
