@@ -313,7 +313,10 @@ def play(life: Life, server: str) -> Line:
             table.vacuum()
         came = table.measured()
     observed_table = profile.tables[0]
-    kinds = ", ".join(f"{k.pages_frac:.2f}: {k.rows}" for k in observed_table.pages)
+    kinds = ", ".join(
+        f"{k.pages_frac:.2f}: {k.rows}" + (f" ({k.redirects})" if k.redirects else "")
+        for k in observed_table.pages
+    )
     lived = anew = None
     refused = ""
     try:
@@ -337,7 +340,8 @@ def play(life: Life, server: str) -> Line:
 def _markdown(lines: Sequence[Line]) -> str:
     """A table of all."""
     head = (
-        "| table | its pages as observed (share: rows) | HOT % | updates to a new page % | "
+        "| table | its pages as observed (share: rows (redirects)) | HOT % | "
+        "updates to a new page % | "
         "heap pages | WAL bytes an update |\n|---|---|---:|---:|---:|---:|\n"
     )
     rows = []

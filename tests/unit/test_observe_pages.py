@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pgheadroom.advise import Options, advise
-from pgheadroom.observe.pages import seen_pages
+from pgheadroom.observe.pages import redirected, seen_pages
 from pgheadroom.profile import parse_profile, read_profile, to_json
 from pgheadroom.profile.tables import PageKind, TableProfile
 
@@ -98,6 +98,67 @@ def test_many_kinds_become_eight_with_the_same_rows() -> None:
     found = sum(kind.rows * kind.pages_frac for kind in seen.kinds)
     assert found == pytest.approx(mean, abs=0.3)
     assert sum(kind.pages_frac for kind in seen.kinds) == pytest.approx(1, abs=1e-5)
+
+
+def _lived(fills: list[list[int]], **facts: Any) -> dict[str, Any]:
+    """A sample with line pointers of no row on each page: rows, pages, these."""
+    return _sample({}, rows=sum(n * count for n, count, _ in fills)) | {
+        "pages": sum(count for _, count, _ in fills),
+        "table_pages": sum(count for _, count, _ in fills),
+        "tuple_sum": sum(n * count for n, count, _ in fills) * 117,
+        "tuple_squares": sum(n * count for n, count, _ in fills) * 117 * 117,
+        "used_sum": sum(n * count for n, count, _ in fills) * 124,
+        "fills": fills,
+        **facts,
+    }
+
+
+def test_line_pointers_of_no_row_are_redirects_where_rows_were_hot_updated() -> None:
+    """Pages with room for a version stay apart from those that redirects have filled."""
+    fills = [[63, 40, 50], [63, 20, 59], [62, 140, 60]]
+    chains = redirected({"n_tup_hot_upd": 36_000, "n_live_tup": 12_460}, None)
+    assert chains is not None
+    assert chains.rows_frac == pytest.approx(0.944, abs=0.001)
+    seen = seen_pages(_table(12_460), _lived(fills), 200, chains)
+    assert seen is not None
+    assert {(kind.rows, kind.redirects): kind.pages_frac for kind in seen.kinds} == pytest.approx(
+        {(63, 50): 0.2, (63, 59): 0.1, (62, 60): 0.7}
+    )
+    assert "redirects estimated by 36,000 HOT updates (n_tup_hot_upd)" in seen.evidence
+
+
+def test_unused_line_pointers_are_no_redirects() -> None:
+    """Without HOT updates there are none; of a few, as many; nor in recordings that lack them."""
+    fills = [[62, 200, 60]]
+    none = redirected({"n_tup_hot_upd": 0, "n_live_tup": 12_400}, None)
+    few = redirected({"n_tup_hot_upd": 3000, "n_live_tup": 12_400}, None)
+    many = redirected({"n_tup_hot_upd": 99_000, "n_live_tup": 12_400}, None)
+    table = _table(12_400)
+    found = [seen_pages(table, _lived(fills), 200, chains) for chains in (None, none, few)]
+    found.append(seen_pages(table, _sample({62: 200}), 200, many))
+    kinds = [seen.kinds[0].redirects for seen in found if seen is not None]
+    assert kinds == [0, 0, 13, 0]  # 62 * (1 - exp(-3000 / 12,400))
+
+
+def test_pageinspect_knows_the_redirects() -> None:
+    """Counted ones win over statistics, which may have been reset."""
+    headers = {"pages": 200, "redirects": 5000, "others": 5000, "unused": 7}
+    chains = redirected({"n_tup_hot_upd": 10, "n_live_tup": 12_400}, headers)
+    assert chains is not None
+    assert chains.rows_frac == 0.5
+    assert "measured by the line pointers of 200 pages (pageinspect)" in chains.evidence
+    assert redirected(None, None) is None
+    assert redirected(None, {"pages": 3, "rooms": []}) is None  # an older recording
+
+
+def test_full_pages_with_redirects_are_said_where_they_take_room() -> None:
+    """At fillfactor 90 all pages are as a load leaves them, but for 59 redirects on each."""
+    chains = redirected({"n_tup_hot_upd": 99_000, "n_live_tup": 11_800}, None)
+    table = _table(11_800, fillfactor=90)
+    seen = seen_pages(table, _lived([[59, 200, 60]]), 200, chains)
+    assert seen is not None
+    assert seen.kinds == (PageKind(pages_frac=1.0, rows=59, redirects=59),)
+    assert seen_pages(table, _lived([[59, 200, 3]]), 200, chains) is None
 
 
 def test_rows_of_many_lengths_leave_room_when_they_are_loaded() -> None:

@@ -8,17 +8,21 @@ in the catalog. Rows have many widths: a page's bytes are counted in rows of the
     full       as a load leaves it: no room for one more row, where all have one length; else none
                for one among the longest twentieth
     others     as many rows of `rows_per_page` as the page has of those that a full one would have
+    redirects  of the line pointers before a page's last row that are of no row, at most one a row;
+               how many of them are redirects in all is known by pageinspect, else by HOT updates
+
+With h HOT updates a row, any as likely, 1 - exp(-h) of the rows had one.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from pgheadroom import _core
-from pgheadroom.profile.pages import FILLED_FRAC_MIN, loaded_rows_per_page
+from pgheadroom.profile.pages import FILLED_FRAC_MIN, loaded_rows_per_page, redirects_max
 from pgheadroom.profile.tables import PageKind, TableProfile
 from pgheadroom.sources.recording import AnswerRow
 from pgheadroom.units import PAGE_BYTES
@@ -31,6 +35,9 @@ _USABLE_BYTES = PAGE_BYTES - 24  # SizeOfPageHeaderData
 _LINE_POINTER_BYTES = 4
 _VARIES_FROM = 0.01  # deviation of the rows' lengths over their mean; arbitrary
 _EMPTY_DEVIATIONS = 4.0  # of the number of pages that a sample draws
+_ROUNDING = 1e-6
+_REDIRECTS_ALL_FROM = 0.75  # of the line pointers of no row; arbitrary
+_REDIRECTS_MIN = 0.5  # of a row's bytes, on the mean page, else they are not said; arbitrary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +49,70 @@ class SeenPages:
     evidence: str
 
 
-def seen_pages(table: TableProfile, sample: AnswerRow | None, pages: int) -> SeenPages | None:
+@dataclass(frozen=True, slots=True)
+class Redirected:
+    """The share of a table's rows that are behind a redirect, and by what it is known."""
+
+    rows_frac: float
+    evidence: str
+
+
+def redirected(counters: AnswerRow | None, page_headers: AnswerRow | None) -> Redirected | None:
+    """
+    How many rows are behind a redirected line pointer; None where nothing says it.
+
+    Args:
+        counters: A row of the query `table_counters`.
+        page_headers: A row of the query `page_headers`, None without pageinspect.
+    """
+    if page_headers is not None and page_headers.get("redirects") is not None:
+        redirects, others = int(page_headers["redirects"]), int(page_headers["others"])
+        if redirects + others > 0:
+            pages = int(page_headers["pages"])
+            return Redirected(
+                redirects / (redirects + others),
+                f"measured by the line pointers of {pages:,} pages (pageinspect)",
+            )
+    if counters is None or not counters.get("n_live_tup"):
+        return None
+    updates = int(counters.get("n_tup_hot_upd") or 0)
+    return Redirected(
+        1 - math.exp(-updates / int(counters["n_live_tup"])),
+        f"estimated by {updates:,} HOT updates (n_tup_hot_upd), any row as likely, and by the line "
+        "pointers that are of no row",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Pages:
+    """A share of the pages: rows and redirects of one, and how many versions have room beside."""
+
+    share: float
+    rows: float
+    redirects: float
+    room: float
+
+    def with_others(self, others: _Pages) -> _Pages:
+        """Both as one kind."""
+        share = self.share + others.share
+
+        def mean(one: float, other: float) -> float:
+            return (one * self.share + other * others.share) / share
+
+        return _Pages(
+            share,
+            mean(self.rows, others.rows),
+            mean(self.redirects, others.redirects),
+            mean(self.room, others.room),
+        )
+
+
+def seen_pages(
+    table: TableProfile,
+    sample: AnswerRow | None,
+    pages: int,
+    chains: Redirected | None = None,
+) -> SeenPages | None:
     """
     How full the pages are; None where they are as a load leaves them, or where nothing says it.
 
@@ -50,6 +120,7 @@ def seen_pages(table: TableProfile, sample: AnswerRow | None, pages: int) -> See
         table: Of the profile, with its columns' widths.
         sample: A row of the query `sample`, None without one.
         pages: Of the table.
+        chains: How many rows are behind a redirect.
     """
     if table.rows == 0 or pages == 0:
         return None
@@ -58,24 +129,52 @@ def seen_pages(table: TableProfile, sample: AnswerRow | None, pages: int) -> See
     if not sample.get("fills"):
         return None
     full = _FullPage(table, sample)
-    seen = Counter({int(rows): int(count) for rows, count in sample["fills"]})
-    seen[0] += _empty_pages(sample)
+    seen = Counter({(int(fill[0]), _gaps(fill)): int(fill[1]) for fill in sample["fills"]})
+    seen[0, 0] += _empty_pages(sample)
+    share = _share_of_gaps(seen, chains)
     total = seen.total()
-    others = sum(count for rows, count in seen.items() if not full.is_full(rows))
-    # One of them may be the last page.
-    if others - 1 <= _OTHERS_MIN * total:
+    others = sum(count for (rows, _), count in seen.items() if not full.is_full(rows))
+    redirects = sum(min(rows, gaps * share) * n for (rows, gaps), n in seen.items())
+    # One of the others may be the last page.
+    is_full = others - 1 <= _OTHERS_MIN * total
+    if is_full and redirects / total * _LINE_POINTER_BYTES < _REDIRECTS_MIN * full.row_bytes:
         return None
     per_page = loaded_rows_per_page(table)
-    found: Counter[int] = Counter()
-    for rows, count in seen.items():
-        found[full.rows_of(rows, per_page)] += count
+    found = [
+        full.pages(count / total, rows, min(rows, gaps * share), per_page)
+        for (rows, gaps), count in seen.items()
+        if count
+    ]
     drawn = float(sample["drawn_percent"])
     evidence = "measured" if drawn >= 100 else "sampled"
-    return _seen(
-        {rows: count / total for rows, count in found.items() if count},
-        per_page,
-        f"{evidence}: rows on {total:,} of {pages:,} pages; what dead rows take counts as room",
-    )
+    said = f"{evidence}: rows on {total:,} of {pages:,} pages; what dead rows take counts as room"
+    made = _seen(found, per_page, table.fillfactor, said)
+    if chains is not None and any(kind.redirects for kind in made.kinds):
+        return replace(made, evidence=f"{said}; redirects {chains.evidence}")
+    return made
+
+
+def _gaps(fill: Sequence[int]) -> int:
+    """Line pointers before a page's last row that are of no row; none in older recordings."""
+    return int(fill[2]) if len(fill) > 2 else 0
+
+
+def _share_of_gaps(seen: Mapping[tuple[int, int], int], chains: Redirected | None) -> float:
+    """
+    How many line pointers of no row are redirects.
+
+    Unused ones, where there are few beside redirects, count as such: they take the same room.
+
+    Args:
+        seen: Pages by their rows, and their line pointers of no row.
+        chains: How many rows are behind a redirect.
+    """
+    rows = sum(rows * count for (rows, _), count in seen.items())
+    gaps = sum(gaps * count for (_, gaps), count in seen.items())
+    if chains is None or gaps == 0:
+        return 0.0
+    share = chains.rows_frac * rows / gaps
+    return 1.0 if share > _REDIRECTS_ALL_FROM else share
 
 
 class _FullPage:
@@ -86,6 +185,7 @@ class _FullPage:
         mean = float(sample["tuple_sum"]) / count
         variance = max(float(sample["tuple_squares"]) / count - mean * mean, 0.0)
         self.row_bytes = float(sample["used_sum"]) / count
+        self.fillfactor = table.fillfactor
         reserve = PAGE_BYTES * (100 - table.fillfactor) // 100
         room = _USABLE_BYTES - reserve
         self.varies = variance**0.5 > _VARIES_FROM * mean
@@ -112,6 +212,15 @@ class _FullPage:
         least = 1 if rows > 0 else 0
         return max(least, min(most, round(rows * per_page / self.rows)))
 
+    def pages(self, share: float, rows: int, redirects: float, per_page: int) -> _Pages:
+        """A share of the pages, which have the bytes of so many mean rows, of a full `per_page`."""
+        found = self.rows_of(rows, per_page)
+        reserve = PAGE_BYTES * (100 - self.fillfactor) // 100
+        left = max(_USABLE_BYTES - reserve - per_page * self.row_bytes, 0.0) + reserve
+        left -= redirects * _LINE_POINTER_BYTES
+        room = max(math.floor(per_page - found + left / self.row_bytes + _ROUNDING), 0)
+        return _Pages(share, found, redirects, room)
+
 
 def _empty_pages(sample: AnswerRow) -> int:
     """Pages of the sample that have no row, which it does not show."""
@@ -129,46 +238,53 @@ def _mean_page(table: TableProfile, pages: int) -> SeenPages | None:
         return None
     below = math.floor(mean)
     part = mean - below
+    shares = ((below, 1 - part), (below + 1, part))
     return _seen(
-        {rows: share for rows, share in ((below, 1 - part), (below + 1, part)) if share > 0},
+        [_Pages(share, rows, 0.0, per_page - rows) for rows, share in shares if share > 0],
         per_page,
+        table.fillfactor,
         f"estimated: {table.rows:,} rows on {pages:,} pages, all alike; rows were not read",
     )
 
 
-def _seen(shares: Mapping[int, float], per_page: int, evidence: str) -> SeenPages | None:
-    shares = _enough(_merged(shares, per_page), per_page)
-    kinds = tuple(
-        PageKind(pages_frac=round(share, 6), rows=rows)
-        for rows, share in sorted(shares.items(), reverse=True)
+def _seen(found: Sequence[_Pages], per_page: int, fillfactor: int, evidence: str) -> SeenPages:
+    kinds: defaultdict[tuple[int, int], float] = defaultdict(float)
+    for pages in _enough(_merged(found), per_page):
+        rows = round(pages.rows)
+        redirects = min(round(pages.redirects), redirects_max(per_page, fillfactor, rows))
+        kinds[rows, redirects] += pages.share
+    made = tuple(
+        PageKind(pages_frac=round(share, 6), rows=rows, redirects=redirects)
+        for (rows, redirects), share in sorted(kinds.items(), reverse=True)
     )
-    return SeenPages(kinds=kinds, rows_per_page=per_page, evidence=evidence)
+    return SeenPages(kinds=made, rows_per_page=per_page, evidence=evidence)
 
 
-def _merged(shares: Mapping[int, float], per_page: int) -> dict[int, float]:
+def _merged(found: Sequence[_Pages]) -> list[_Pages]:
     """At most so many kinds: neighbours whose rooms differ least, by their logarithm, are one."""
-    left = sorted((float(rows), share) for rows, share in shares.items())
+    alike: dict[tuple[float, float], _Pages] = {}
+    for pages in found:
+        key = (pages.room, pages.rows)
+        alike[key] = pages.with_others(alike[key]) if key in alike else pages
+    left = [alike[key] for key in sorted(alike)]
 
     def apart(n: int) -> float:
-        (low, a), (high, b) = left[n], left[n + 1]
-        return a * b / (a + b) * math.log((1 + per_page - low) / (1 + per_page - high)) ** 2
+        one, other = left[n : n + 2]
+        a, b = one.share, other.share
+        return a * b / (a + b) * math.log((1 + one.room) / (1 + other.room)) ** 2
 
     while len(left) > _KINDS_MAX:
         n = min(range(len(left) - 1), key=apart)
-        (low, a), (high, b) = left[n], left[n + 1]
-        left[n : n + 2] = [((low * a + high * b) / (a + b), a + b)]
-    found: dict[int, float] = {}
-    for rows, share in left:
-        found[round(rows)] = found.get(round(rows), 0.0) + share
-    return found
+        left[n : n + 2] = [left[n].with_others(left[n + 1])]
+    return left
 
 
-def _enough(shares: Mapping[int, float], per_page: int) -> dict[int, float]:
+def _enough(found: Sequence[_Pages], per_page: int) -> list[_Pages]:
     """The same with fewer empty pages, where a profile does not hold so many."""
-    mean = sum(rows * share for rows, share in shares.items())
+    mean = sum(pages.rows * pages.share for pages in found)
     wanted = 1.1 * FILLED_FRAC_MIN * per_page
     if mean >= wanted:
-        return dict(shares)
-    found = {rows: share * wanted / mean for rows, share in shares.items() if rows}
-    found[0] = 1 - sum(found.values())
-    return found
+        return list(found)
+    made = [replace(pages, share=pages.share * wanted / mean) for pages in found if pages.rows > 0]
+    rest = 1 - sum(pages.share for pages in made)
+    return [*made, _Pages(rest, 0.0, 0.0, per_page)]

@@ -24,7 +24,7 @@ from pgheadroom.observe.gins import Gins, find_gins, stated_keys
 from pgheadroom.observe.index_row import IndexRow, read_index
 from pgheadroom.observe.indexes import choose_key, observed_index, profile_index
 from pgheadroom.observe.naming import profile_name
-from pgheadroom.observe.pages import seen_pages
+from pgheadroom.observe.pages import redirected, seen_pages
 from pgheadroom.observe.stated import SAID, share_of, stated_of
 from pgheadroom.observe.values import ValueChanges, read_values
 from pgheadroom.observe.widths import ColumnWidth
@@ -166,7 +166,8 @@ def make_table(row: AnswerRow, answers: Answers, *, label: str, taken: set[str])
         indexes=tuple(made_indexes),
         reloptions=_reloptions(row),
     )
-    seen = seen_pages(profile, sample, pages)
+    chains = redirected(after, answers.page_headers.get(oid))
+    seen = seen_pages(profile, sample, pages, chains)
     if seen is not None:
         profile = replace(profile, pages=seen.kinds, rows_per_page=seen.rows_per_page)
     return WatchedTable(

@@ -1,7 +1,8 @@
 -- Writes one statement a table, which reads at most :sample_pages pages of it (TABLESAMPLE
 -- SYSTEM draws each page by itself: the share is chosen 5 standard deviations below the bound).
 -- OFFSET 0 keeps the lengths from being taken behind a sort, which shortens a row by 3 bytes.
--- Needs SELECT. Row lengths, which rows are recent, how full pages are: sums, never values.
+-- Needs SELECT. Row lengths, which rows are recent, how full pages are, how many line pointers before
+-- a page's last row are of none: sums, never values.
 -- A whole row of a table with dropped columns has their old values, and one from before a column
 -- was added with a default has a value of it that no page has: there the row is also made anew from
 -- the columns that it stores, with the header that the next UPDATE gives it.
@@ -53,7 +54,8 @@ WITH names AS MATERIALIZED (
     GROUP BY a.attrelid, c.relnatts
 )
 SELECT format($statement$WITH s AS (
-  SELECT (t.ctid::text::point)[0]::int8 AS blk, greatest(age(t.xmin), 1) AS xids, %1$s, %2$s
+  SELECT (t.ctid::text::point)[0]::int8 AS blk, (t.ctid::text::point)[1]::int4 AS offnum,
+         greatest(age(t.xmin), 1) AS xids, %1$s, %2$s
   FROM ONLY %3$I.%4$I AS t TABLESAMPLE SYSTEM (%5$s) REPEATABLE (%6$s)
   OFFSET 0
 ), r AS (
@@ -62,13 +64,13 @@ SELECT format($statement$WITH s AS (
   SELECT *, %19$s AS lying_bytes FROM r
 ), b AS (
   SELECT blk, floor(ln(xids::float8) / 0.6931471805599453 + 1e-9)::int AS age_class, xids <= %8$s AS is_recent,
-         count(*) AS n, sum(tuple_bytes) AS st, sum(tuple_bytes::float8 * tuple_bytes) AS qt,
+         count(*) AS n, max(offnum) AS last, sum(tuple_bytes) AS st, sum(tuple_bytes::float8 * tuple_bytes) AS qt,
          min(tuple_bytes) AS lt, max(tuple_bytes) AS ht, array_agg(tuple_bytes::int) AS lengths,
          sum((tuple_bytes + 7) / 8 * 8 + 4) AS used,
          sum((lying_bytes + 7) / 8 * 8 + 4) AS lying, %9$s
   FROM l GROUP BY 1, 2, 3
 ), p AS (
-  SELECT blk, sum(n) AS n, sum(lying) AS used,
+  SELECT blk, sum(n) AS n, sum(lying) AS used, max(last) - sum(n) AS gaps,
          coalesce(sum(n) FILTER (WHERE is_recent), 0) AS recent
   FROM b GROUP BY blk
 ), ages AS (
@@ -76,8 +78,8 @@ SELECT format($statement$WITH s AS (
 ), rooms AS (
   SELECT greatest(8168 - used, 0)::int / 128 AS room_class, count(*) AS n FROM p GROUP BY 1
 ), fills AS (
-  SELECT round(used * (SELECT sum(n) / sum(used) FROM p))::int AS mean_rows, count(*) AS n
-  FROM p GROUP BY 1
+  SELECT round(used * (SELECT sum(n) / sum(used) FROM p))::int AS mean_rows, gaps, count(*) AS n
+  FROM p GROUP BY 1, 2
 )
 SELECT jsonb_build_object('query', 'sample', 'pass', 'end', 'rows', jsonb_build_array(
   jsonb_build_object('oid', %10$s, 'table_pages', %11$s, 'drawn_percent', %5$s,
@@ -89,7 +91,7 @@ SELECT jsonb_build_object('query', 'sample', 'pass', 'end', 'rows', jsonb_build_
     'ages', (SELECT jsonb_agg(jsonb_build_array(age_class, n, st) ORDER BY age_class) FROM ages),
     'rooms', (SELECT jsonb_agg(jsonb_build_array(room_class, n) ORDER BY room_class) FROM rooms
               WHERE %20$s),
-    'fills', (SELECT jsonb_agg(jsonb_build_array(mean_rows, n) ORDER BY mean_rows) FROM fills
+    'fills', (SELECT jsonb_agg(jsonb_build_array(mean_rows, n, gaps) ORDER BY mean_rows, gaps) FROM fills
               WHERE %20$s),
     'attnums', ARRAY[%13$s])
   || (SELECT jsonb_build_object('counts', to_jsonb(ARRAY[%14$s]), 'sums', to_jsonb(ARRAY[%15$s]),
