@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -31,15 +31,14 @@ from pgheadroom.cli.history import FromOption, HistoryOption, ToOption, day_of, 
 from pgheadroom.cli.idle import refuse
 from pgheadroom.cli.options import Format, FormatOption, HtmlOption, OutputOption
 from pgheadroom.cli.output import check_outputs, said
+from pgheadroom.cli.plan_files import write_plan
 from pgheadroom.defaults import BUDGET_S
 from pgheadroom.errors import InputError, SourceError
-from pgheadroom.quoting import printable
 from pgheadroom.redaction import command_line
 from pgheadroom.units import parse_duration_s
 
 if TYPE_CHECKING:
     from pgheadroom.advise import Advice, Policy
-    from pgheadroom.plan import Plan
     from pgheadroom.profile import Profile
     from pgheadroom.watch.recalling import Recalled
 
@@ -184,7 +183,7 @@ def advise_command(
     put_advice(found, form, to, html=html, verbose=verbose, past=past)
     said(html)
     if plan:
-        _write_plan(make_plan(found, profile, rewrite=how), plan)
+        write_plan(make_plan(found, profile, rewrite=how), plan, none="no table is to change")
 
 
 def _refuse_idle(
@@ -331,20 +330,6 @@ def put_advice(
         markdown=lambda: advice_text.as_markdown(found, verbose=verbose),
         show=lambda console, _: advice_text.print_advice(found, console, verbose=verbose),
     )
-
-
-def _write_plan(plan: Plan, paths: Sequence[Path]) -> None:
-    from pgheadroom.plan import plan_text
-    from pgheadroom.plan.text import as_markdown, as_text
-
-    count = len(plan.steps)
-    for path in paths:
-        form = {".md": as_markdown, ".sql": as_text}.get(path.suffix, plan_text)
-        output.write(form(plan), path)
-        none = "" if count else ", for no table is to change"
-        sys.stderr.write(f"plan: {count} step{'' if count == 1 else 's'} in {path}{none}\n")
-    for note in plan.notes:
-        sys.stderr.write(f"plan: {printable(note)}\n")
 
 
 def _prices(given: list[str]) -> dict[str, float]:

@@ -33,7 +33,11 @@ _UndoOption = Annotated[
 ]
 _SkipOption = Annotated[
     list[str] | None,
-    typer.Option("--skip", metavar="TABLE", help="Leave this table alone; may be repeated."),
+    typer.Option(
+        "--skip",
+        metavar="TABLE",
+        help="Leave this table (or, in a plan of the doctor's, setting) alone; may be repeated.",
+    ),
 ]
 _DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Check and show everything; change nothing.")
@@ -66,7 +70,7 @@ _FormOption = Annotated[
 
 
 def apply_command(
-    plan: Annotated[Path, typer.Argument(help="Of pgheadroom advise --plan.")],
+    plan: Annotated[Path, typer.Argument(help="Of pgheadroom advise --plan, or doctor --plan.")],
     target: Annotated[str, typer.Argument(help="A connection; without it, as libpq's PG*.")] = "",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     undo: _UndoOption = False,
@@ -84,10 +88,10 @@ def apply_command(
 ) -> None:
     """Carry out a plan: check it, show it, ask, and write down each step beside it."""
     from pgheadroom.cli import apply_output, output
-    from pgheadroom.plan.apply import Applier
     from pgheadroom.plan.execution import ApplyCall
     from pgheadroom.plan.reading import read_plan
     from pgheadroom.plan.record import as_text, new_record, read_record, record_path, save
+    from pgheadroom.plan.remedy_apply import applier_of
     from pgheadroom.plan.session import writing_session
 
     options = _options(lock_timeout, lock_retries, backoff, statement_timeout)
@@ -115,7 +119,7 @@ def apply_command(
             options=options,
             skip=skipped,
         )
-        applier = Applier(call)
+        applier = applier_of(call)
         todo = applier.prepare(undo=undo)
         apply_output.show_steps(read, applier, todo, undo=undo, write=write)
         if dry_run:

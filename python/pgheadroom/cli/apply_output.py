@@ -13,31 +13,30 @@ from pathlib import Path
 from pgheadroom.errors import InputError
 from pgheadroom.plan.apply import Applier, ApplyOutcome
 from pgheadroom.plan.reading import digest
-from pgheadroom.plan.statements import name_of
 from pgheadroom.plan.steps import as_made
-from pgheadroom.plan.text import disk_said, with_likeness
-from pgheadroom.plan.values import Plan, Step
+from pgheadroom.plan.text import claim_lines, disk_said, with_likeness
+from pgheadroom.plan.values import Plan, PlanStep
 from pgheadroom.progress import Say
-from pgheadroom.quoting import printable, printable_lines
+from pgheadroom.quoting import called, printable, printable_lines
 from pgheadroom.units import show_bytes, show_duration
 
 _WIDTH_MIN = 20
 
 
-def tables(plan: Plan, names: Sequence[str]) -> frozenset[int]:
+def tables(plan: Plan, names: Sequence[str]) -> frozenset[int | str]:
     """
-    OIDs of tables that a user names, as the plan or as SQL has them.
+    What is to be left alone: tables that a user names, as the plan or as SQL has them, or settings.
 
     Raises:
         InputError: The plan has no step for a table of that name.
     """
-    by_name: dict[str, int] = {}
-    for mark in (step.table for step in plan.steps):
-        for name in (name_of(mark), f"{mark.schema}.{mark.name}", mark.qualified):
-            by_name[name] = mark.oid
+    by_name: dict[str, int | str] = {}
+    for step in plan.work:
+        for name in _names(step):
+            by_name[name] = step.skip_key
     for name in names:
         if name not in by_name:
-            known = ", ".join(dict.fromkeys(name_of(step.table) for step in plan.steps))
+            known = ", ".join(dict.fromkeys(_names(step)[0] for step in plan.work))
             raise InputError(
                 f"--skip {printable(name)}: the plan has no step for a table of that name; "
                 f"expected one of {known or 'none, it has no steps'}"
@@ -45,7 +44,16 @@ def tables(plan: Plan, names: Sequence[str]) -> frozenset[int]:
     return frozenset(by_name[name] for name in names)
 
 
-def run(applier: Applier, todo: tuple[Step, ...], *, undo: bool) -> ApplyOutcome:
+def _names(step: PlanStep) -> tuple[str, ...]:
+    """How a step's table may be called; a setting has one name."""
+    table = step.table
+    if table is None:
+        return (step.about,)
+    named = printable(called(table.schema, table.name))
+    return named, f"{table.schema}.{table.name}", table.qualified
+
+
+def run(applier: Applier, todo: tuple[PlanStep, ...], *, undo: bool) -> ApplyOutcome:
     """The steps; an interrupt says what is in doubt before it goes on its way."""
     try:
         return applier.run(todo, undo=undo)
@@ -63,7 +71,7 @@ def run(applier: Applier, todo: tuple[Step, ...], *, undo: bool) -> ApplyOutcome
 def show_steps(
     plan: Plan,
     applier: Applier,
-    todo: tuple[Step, ...],
+    todo: tuple[PlanStep, ...],
     *,
     undo: bool,
     write: Say,
@@ -82,15 +90,16 @@ def show_steps(
             now = "its table is gone since" if known.number in applier.gone else "still is"
             lines.append(f"Step {known.number} was done at {when}, and {now}.")
     for step in applier.skipped:
-        lines.append(f"Step {step.number} ({name_of(step.table)}) is left alone: --skip.")
-    made = {step.number: step for step in as_made(plan).steps}
+        lines.append(f"Step {step.number} ({step.about}) is left alone: --skip.")
+    made = {step.number: step for step in as_made(plan).work}
     for step, like in with_likeness(tuple(made[step.number] for step in todo)):
         statement = step.undo if undo else step.sql or step.command
         lines += ["", f"Step {step.number}, {'undo' if undo else step.kind.replace('_', ' ')}: "]
-        lines[-1] += name_of(step.table)
+        lines[-1] += step.about
         # Escaped for the terminal; what runs is the statement itself.
         lines.append(f"  {printable(statement or '')}{'' if step.run_by == 'you' else ';'}")
         whole.append(lines[-1])
+        lines += [f"  {line[0].lower()}{line[1:]}" for line in ([] if undo else claim_lines(step))]
         lock = f"blocks {step.blocks}" if like is None else f"as for step {like}"
         lines.append(f"  lock: {step.lock}; {lock}")
         if not undo:
@@ -138,14 +147,14 @@ def wrapped(lines: Sequence[str], whole: Container[str] = ()) -> list[str]:
 
 def _unfit(plan: Plan, changed: Mapping[int, str]) -> list[str]:
     return [
-        f"Cannot be undone: step {number} ({name_of(plan.steps[number - 1].table)}): {why}."
+        f"Cannot be undone: step {number} ({plan.work[number - 1].about}): {why}."
         for number, why in changed.items()
     ]
 
 
 def _gone(plan: Plan, left_out: Mapping[int, str]) -> list[str]:
     return [
-        f"Left out: step {number} ({name_of(plan.steps[number - 1].table)}): {why}."
+        f"Left out: step {number} ({plan.work[number - 1].about}): {why}."
         for number, why in left_out.items()
     ]
 
@@ -162,8 +171,8 @@ def tell(
     done = "Undone" if undo else "Done"
 
     def named(numbers: tuple[int, ...]) -> str:
-        steps = [plan.steps[number - 1] for number in numbers]
-        return ", ".join(f"step {step.number} ({name_of(step.table)})" for step in steps) or "none"
+        steps = [plan.work[number - 1] for number in numbers]
+        return ", ".join(f"step {step.number} ({step.about})" for step in steps) or "none"
 
     lines = [f"{done}: {named(outcome.done)}."]
     if outcome.before:

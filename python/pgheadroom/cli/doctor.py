@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
@@ -25,6 +25,14 @@ from pgheadroom.cli.connection import (
     parameters_of,
 )
 from pgheadroom.cli.doctor_lines import print_finding
+from pgheadroom.cli.doctor_plan import (
+    PlanOption,
+    RewriteToolOption,
+    SettingsOption,
+    StandbyOption,
+    asked_of,
+    planned,
+)
 from pgheadroom.cli.history import FromOption, HistoryOption, ToOption, day_of, recalled
 from pgheadroom.cli.idle import refuse
 from pgheadroom.cli.options import Format, FormatOption, HtmlOption, OutputOption
@@ -97,6 +105,10 @@ def doctor_command(
     begin: FromOption = None,
     end: ToOption = None,
     everything: _AllOption = False,
+    plan: PlanOption = None,
+    rewrite: RewriteToolOption = None,
+    settings: SettingsOption = False,
+    standby: StandbyOption = None,
     form: FormatOption = Format.TEXT,
     to: OutputOption = None,
     html: HtmlOption = None,
@@ -111,11 +123,13 @@ def doctor_command(
     Several connections, or a service file, are one page with the servers as rows. Exit code 0,
     whatever is found; with --fail-on 1 from that severity on; 3 where a rule was cut off (a
     timeout, a lock, the end of the connection) or a server of several did not answer: what was
-    found is printed.
+    found is printed. With --plan the remedies whose effect can be measured become steps of a plan,
+    which `apply` carries out and `verify` holds against what they claim.
     """
-    given = {"--for": length, "--fail-on": fail_on, "--baseline": baseline, "--accept": accept}
-    given |= {"--until": until, "--html": html, "--service-file": service_file}
+    given: dict[str, object] = {"--for": length, "--fail-on": fail_on, "--baseline": baseline}
+    given |= {"--accept": accept, "--until": until, "--html": html, "--service-file": service_file}
     given |= {"--history": history, "--from": begin, "--to": end}
+    given |= {"--plan": plan, "--rewrite": rewrite, "--settings": settings, "--standby": standby}
     if explain is not None:
         refuse(
             given,
@@ -125,21 +139,16 @@ def doctor_command(
         _explain(explain, to)
         return
     wish = _wish(accept, until)
-    output.check_outputs(to, html)
+    output.check_outputs(to, html, *(plan or ()))
     interval_s = None if length is None else parse_duration_s(length)
-    past = recalled(history, begin, end)
-    if past is not None:
-        refuse(
-            {"--for": length},
-            where="with --history, whose interval is over",
-            instead="without it, an interval is watched now",
-        )
+    asked = asked_of(plan, rewrite, settings=settings, standbys=standby, interval_s=interval_s)
+    past = _past(history, begin, end, length, plan)
     parameters = parameters_of(host, port, user, dbname)
     everything = everything or to is not None
     found: Diagnosis | FleetDiagnosis
     if service_file is not None or len(targets or ()) > 1:
         refuse(
-            {"--baseline": baseline, "--history": history},
+            {"--baseline": baseline, "--history": history, "--plan": plan},
             where="with several servers, for it is of one database",
             instead="give it to a doctor of that one",
         )
@@ -147,7 +156,11 @@ def doctor_command(
         doctor_fleet.put(found, form, to, html, everything=everything)
     else:
         target = next(iter(targets or ()), "")
-        found = _examined(target, parameters, interval_s, baseline, wish, past)
+        then = _setting_aside(baseline, wish)
+        if asked is None:
+            found = _examined(target, parameters, interval_s, then, past)
+        else:
+            found = planned(target, parameters, asked, then, _say)
         _put(found, form, to, everything=everything)
         if html is not None:
             output.write(_page(found, past), html)
@@ -218,17 +231,53 @@ def _accepted(found: Diagnosis, wish: Acceptance | None) -> Diagnosis:
     return accepting(found, wish.names, wish.until, today)
 
 
+def _past(
+    history: Path | None,
+    begin: str | None,
+    end: str | None,
+    length: str | None,
+    plan: list[Path] | None,
+) -> Recalled | None:
+    """An interval that is over, which is not watched again, and of which there is no plan."""
+    past = recalled(history, begin, end)
+    if past is not None:
+        refuse(
+            {"--for": length},
+            where="with --history, whose interval is over",
+            instead="without it, an interval is watched now",
+        )
+        refuse(
+            {"--plan": plan},
+            where="with --history, for a plan is of what is now",
+            instead="--for watches an interval",
+        )
+    return past
+
+
+def _setting_aside(
+    baseline: Path | None, wish: Acceptance | None
+) -> Callable[[Diagnosis], Diagnosis]:
+    """What makes of all findings those that count; the baseline is read before anybody looks."""
+    from pgheadroom.doctor import beside_baseline, read_diagnosis
+
+    earlier = None if baseline is None else read_diagnosis(baseline)
+
+    def counting(looked: Diagnosis) -> Diagnosis:
+        found = _accepted(looked, wish)
+        return found if earlier is None else beside_baseline(found, earlier)
+
+    return counting
+
+
 def _examined(
     target: str,
     parameters: dict[str, str],
     interval_s: float | None,
-    baseline: Path | None,
-    wish: Acceptance | None,
+    then: Callable[[Diagnosis], Diagnosis],
     past: Recalled | None,
 ) -> Diagnosis:
-    from pgheadroom.doctor import beside_baseline, examine_live, read_diagnosis
+    from pgheadroom.doctor import examine_live
 
-    earlier = None if baseline is None else read_diagnosis(baseline)
     looked = examine_live(
         target,
         parameters,
@@ -236,8 +285,7 @@ def _examined(
         past=None if past is None else past.for_doctor,
         say=_say,
     )
-    found = _accepted(looked, wish)
-    return found if earlier is None else beside_baseline(found, earlier)
+    return then(looked)
 
 
 def _say(text: str) -> None:

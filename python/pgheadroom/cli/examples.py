@@ -32,8 +32,8 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "doctor": (
         ("What is wrong, by the rates of a minute", "pgheadroom doctor dbname=shop --for 60s"),
         (
-            "For a nightly job: only what is new, exit code 1 from warnings on",
-            "pgheadroom doctor dbname=shop --baseline shop.json --fail-on warning",
+            "What can be done about it, as steps for apply",
+            "pgheadroom doctor dbname=shop --for 5m --plan plan.json",
         ),
     ),
     "watch": (

@@ -20,6 +20,7 @@ from pgheadroom.cli.connection import (
     WalOption,
     parameters_of,
 )
+from pgheadroom.cli.idle import refuse
 from pgheadroom.cli.options import Format, FormatOption, OutputOption
 from pgheadroom.quoting import printable
 from pgheadroom.units import parse_duration_s
@@ -27,6 +28,8 @@ from pgheadroom.units import parse_duration_s
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from pgheadroom.plan import Plan
+    from pgheadroom.plan.record import AppliedRecord
     from pgheadroom.sources.recording import Recording
     from pgheadroom.verify import Verification
 
@@ -40,7 +43,7 @@ _WINDOWS = 20
 
 
 def verify_command(
-    plan: Annotated[Path, typer.Argument(help="Of pgheadroom advise --plan.")],
+    plan: Annotated[Path, typer.Argument(help="Of pgheadroom advise --plan, or doctor --plan.")],
     target: Annotated[str, typer.Argument(help="A connection; without it, as libpq's PG*.")] = "",
     length: Annotated[
         str, typer.Option("--for", help="How long to watch; as long as before is best.")
@@ -69,6 +72,8 @@ def verify_command(
     """
     Observe again, only reading, and hold the plan's forecasts against it.
 
+    A plan of the doctor's has claims: what is given back, not written any more, or in force.
+
     Exit code 0: all held; 1: one failed; 6: none failed, and not all could be judged.
     """
     # Help does without the work.
@@ -84,9 +89,13 @@ def verify_command(
     output.check_outputs(to)
     read = read_plan(plan)
     record = read_record(record_path(plan), read)
+    parameters = parameters_of(host, port, user, dbname)
+    if read.remedies is not None:
+        _refuse_idle(log, statements, wal_files, no_sample=no_sample, wal=wal)
+        _end(_of_remedies(read, record, target, parameters, length_s), form, to)
+        return
     files = [read_statements(path) for path in statements or ()]
     logs = LogWatch(tuple(log or ()))
-    parameters = parameters_of(host, port, user, dbname)
     request = ObservationRequest(
         duration_s=length_s, ticks=_WINDOWS, samples=not no_sample, tick_counters=True
     )
@@ -106,14 +115,43 @@ def verify_command(
         from pgheadroom.observe import find_classes, observe
         from pgheadroom.verify import verify
 
-        observed = observe(
-            recording,
-            find_classes(recording, logs.read(recording, _say), files),
-            mask=False,
-            sampled=not no_sample,
-        )
+        classes = find_classes(recording, logs.read(recording, _say), files)
+        observed = observe(recording, classes, mask=False, sampled=not no_sample)
         profile = of_wal.add(observed)
-    found = verify(read, record, profile, recording, say=_say)
+    _end(verify(read, record, profile, recording, say=_say), form, to)
+
+
+def _refuse_idle(
+    log: list[Path] | None,
+    statements: list[Path] | None,
+    wal_files: list[Path] | None,
+    *,
+    no_sample: bool,
+    wal: bool,
+) -> None:
+    """What tells nothing of claims, for counters and sizes do."""
+    idle: dict[str, object] = {"--log": log, "--statements": statements}
+    idle |= {"--no-sample": no_sample, "--wal": wal, "--wal-files": wal_files}
+    refuse(idle, where="with a plan of the doctor's", instead="counters and sizes tell its claims")
+
+
+def _of_remedies(
+    plan: Plan,
+    record: AppliedRecord | None,
+    target: str,
+    parameters: dict[str, str],
+    length_s: float,
+) -> Verification:
+    from pgheadroom.sources.session import read_only_session
+    from pgheadroom.verify.claims import verify_remedies
+
+    named = {"application_name": APPLICATION_NAME, **parameters}
+    with read_only_session(target, named) as connection:
+        return verify_remedies(plan, record, connection, length_s, say=_say)
+
+
+def _end(found: Verification, form: Format, to: Path | None) -> None:
+    """Show it, and end with the code that it asks for."""
     _put(found, form, to)
     if found.failed:
         raise typer.Exit(1)

@@ -7,13 +7,17 @@ Which tools can do it, what they lock, and the rates that are assumed are those 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from pgheadroom.bloat.asking import Ask
 from pgheadroom.doctor.rule import Facts, QueryRow
 from pgheadroom.doctor.values import Remedy
 from pgheadroom.quoting import shown_relation
 from pgheadroom.units import PAGE_BYTES, show_bytes, show_duration
+
+if TYPE_CHECKING:
+    from pgheadroom.plan.values import Tool
 
 _SQL = """
 SELECT c.oid::int8 AS oid,
@@ -48,6 +52,43 @@ def rewriting_facts(ask: Ask, oids: Sequence[int]) -> dict[int, QueryRow]:
     return {int(row["oid"]): row for row in ask(_SQL.format(oids=listed))}
 
 
+def copied_bytes(found: QueryRow, new_bytes: float) -> int:
+    """What a rewrite makes: the table, its indexes and its TOAST."""
+    return round(new_bytes) + (int(found["index_pages"]) + int(found["toast_pages"])) * PAGE_BYTES
+
+
+def tools_for(
+    settings: Mapping[str, str], major: int, found: QueryRow
+) -> tuple[list[Tool], dict[Tool, str]]:
+    """
+    What can rewrite a table there, best first; and why the others cannot.
+
+    Args:
+        settings: Of the server.
+        major: Its version.
+        found: Of `rewriting_facts`.
+    """
+    from pgheadroom.plan.rewrites import (  # noqa: PLC0415 - loads the advice
+        RewritableIndex,
+        RewritableTable,
+        RewritingServer,
+        usable_rewrites,
+    )
+    from pgheadroom.profile.observed_server import ServerSetting  # noqa: PLC0415
+
+    table = RewritableTable(
+        persistence=found["persistence"],
+        replica_identity=found["replica_identity"],
+        indexes=tuple(RewritableIndex(**each) for each in found["indexes"]),
+    )
+    server = RewritingServer(
+        settings={name: ServerSetting(setting=value) for name, value in settings.items()},
+        modules=tuple(found["modules"]),
+    )
+    wal_level = str(settings.get("wal_level", "replica"))
+    return usable_rewrites(table, server, major=major, wal_level=wal_level)
+
+
 def table_remedy(facts: Facts, row: QueryRow, found: QueryRow, new_bytes: float) -> Remedy:
     """
     The best that the server has for a table.
@@ -58,35 +99,17 @@ def table_remedy(facts: Facts, row: QueryRow, found: QueryRow, new_bytes: float)
         found: Of `rewriting_facts`.
         new_bytes: The table will have, its indexes and TOAST left out.
     """
-    from pgheadroom.plan.rewrites import (  # noqa: PLC0415 - loads the advice
-        RewritableIndex,
-        RewritableTable,
-        RewritingServer,
-        usable_rewrites,
-    )
-    from pgheadroom.plan.statements import (  # noqa: PLC0415
+    from pgheadroom.plan.statements import (  # noqa: PLC0415 - loads the advice
         TRAITS,
         duration,
         rewrite,
         wal_bytes,
     )
     from pgheadroom.plan.values import TableMark, Target  # noqa: PLC0415
-    from pgheadroom.profile.observed_server import ServerSetting  # noqa: PLC0415
 
-    table = RewritableTable(
-        persistence=found["persistence"],
-        replica_identity=found["replica_identity"],
-        indexes=tuple(RewritableIndex(**each) for each in found["indexes"]),
-    )
-    server = RewritingServer(
-        settings={name: ServerSetting(setting=value) for name, value in facts.settings.items()},
-        modules=tuple(found["modules"]),
-    )
-    tools, _ = usable_rewrites(
-        table, server, major=facts.major, wal_level=str(facts.settings.get("wal_level", "replica"))
-    )
+    tools, _ = tools_for(facts.settings, facts.major, found)
     tool = tools[0]
-    copied = round(new_bytes) + (int(found["index_pages"]) + int(found["toast_pages"])) * PAGE_BYTES
+    copied = copied_bytes(found, new_bytes)
     seconds, _ = duration(tool, copied)
     traits = TRAITS[tool]
     mark = TableMark(
@@ -109,7 +132,7 @@ def table_remedy(facts: Facts, row: QueryRow, found: QueryRow, new_bytes: float)
     text = "Rewrite it." if command is None else f"Rewrite it: {command}"
     if tool == "VACUUM FULL":
         text = "Rewrite it while nobody needs it; pg_repack and pg_squeeze do it beside clients."
-    wal = wal_bytes(tool, copied) if table.persistence == "permanent" else 0
+    wal = wal_bytes(tool, copied) if found["persistence"] == "permanent" else 0
     return Remedy(
         sql=() if sql is None else (sql,),
         text=f"{text} First see why it came about, or it comes again.",

@@ -25,7 +25,7 @@ from pgheadroom.plan.execution import ApplyCall, Changed, Execution, Gone, Stopp
 from pgheadroom.plan.marks import Catalog
 from pgheadroom.plan.record import AppliedRecord, State
 from pgheadroom.plan.session import check_rights, foreign_owners, look_now
-from pgheadroom.plan.values import Step
+from pgheadroom.plan.values import PlanStep, Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,10 @@ class Applier:
         self._call = call
         self._changed: dict[int, str] = {}
         self._gone: dict[int, str] = {}
-        self._execution = Execution(call)
+        self._execution = self._executing(call)
+
+    def _executing(self, call: ApplyCall) -> Execution:
+        return Execution(call)
 
     @property
     def record(self) -> AppliedRecord:
@@ -89,11 +92,11 @@ class Applier:
         return {n: why for n, why in self._gone.items() if self.record.step(n).state not in DONE}
 
     @property
-    def skipped(self) -> tuple[Step, ...]:
+    def skipped(self) -> tuple[PlanStep, ...]:
         """Steps of tables that are left alone."""
-        return tuple(step for step in self._call.plan.steps if step.table.oid in self._call.skip)
+        return tuple(step for step in self._call.plan.work if step.skip_key in self._call.skip)
 
-    def prepare(self, *, undo: bool) -> tuple[Step, ...]:
+    def prepare(self, *, undo: bool) -> tuple[PlanStep, ...]:
         """
         Check everything, find out what was in doubt, and say what is to be done.
 
@@ -126,7 +129,7 @@ class Applier:
             check_rights(self._call.connection, running)
         return todo
 
-    def _state(self, step: Step) -> State:
+    def _state(self, step: PlanStep) -> State:
         return self.record.step(step.number).state
 
     def _to_undo(self, catalog: Catalog, steps: Sequence[Step]) -> tuple[Step, ...]:
@@ -144,7 +147,7 @@ class Applier:
                 self._changed[step.number] = "; ".join(said)
         return tuple(step for step in done if step.number not in self._changed)
 
-    def run(self, todo: tuple[Step, ...], *, undo: bool) -> ApplyOutcome:
+    def run(self, todo: Sequence[PlanStep], *, undo: bool) -> ApplyOutcome:
         """
         Carry out the steps that `prepare` has given, until one fails.
 
@@ -153,9 +156,9 @@ class Applier:
         """
         before = tuple(
             step.number
-            for step in self._call.plan.steps
+            for step in self._call.plan.work
             if step not in todo
-            and step.table.oid not in self._call.skip
+            and step.skip_key not in self._call.skip
             and step.number not in self._changed
             and self.record.step(step.number).state == "done"
         )
@@ -216,7 +219,7 @@ class Applier:
         Raises:
             DiskFull, InputError: The record could not be written.
         """
-        for step in self._call.plan.steps:
+        for step in self._call.plan.work:
             if step.number in self.left_out and self._state(step) != "gone":
                 self._execution.give_up(step, self._gone[step.number])
 

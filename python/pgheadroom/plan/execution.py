@@ -8,10 +8,11 @@ whether a statement has run: `checking.py` finds out in the next call.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pgheadroom.errors import SourceError
 from pgheadroom.plan.checking import differences, effect_of, said_gone
@@ -20,7 +21,7 @@ from pgheadroom.plan.marks import Catalog
 from pgheadroom.plan.record import AppliedRecord, StepRecord, TableState
 from pgheadroom.plan.session import heap_bytes, holders, look_now
 from pgheadroom.plan.statements import TRAITS, one_line
-from pgheadroom.plan.values import Plan, Step, now_text
+from pgheadroom.plan.values import Plan, PlanStep, Step, now_text
 from pgheadroom.progress import Say
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class ApplyCall:
         keep: Saves the record.
         say: Tells the user.
         options: How to wait.
-        skip: OIDs of tables that are left alone.
+        skip: What is left alone: OIDs of tables, or of the doctor's steps their `skip_key`.
     """
 
     plan: Plan
@@ -74,7 +75,7 @@ class ApplyCall:
     keep: Callable[[AppliedRecord], None]
     say: Say
     options: ApplyOptions = ApplyOptions()
-    skip: AbstractSet[int] = frozenset()
+    skip: AbstractSet[int | str] = frozenset()
 
 
 class Stopped(Exception):  # noqa: N818 - how a step ends, not an error of ours
@@ -120,18 +121,18 @@ class Execution:
             value = f"{max(1, round(seconds * 1000))}ms"
             self._connection.execute("SELECT set_config(%s, %s, false)", (name, value))
 
-    def leave(self, step: Step) -> None:
+    def leave(self, step: PlanStep) -> None:
         """A step that the user does."""
         known = self.record.step(step.number)
         self._put(replace(known, state="yours", statement=step.command))
         self._call.say(f"step {step.number} is yours: {one_line(step.command or '')}")
 
-    def give_up(self, step: Step, why: str) -> None:
+    def give_up(self, step: PlanStep, why: str) -> None:
         """A step whose table is gone."""
         known = self.record.step(step.number)
         self._put(replace(known, state="gone", error=why, finished_at=now_text()))
 
-    def carry_out(self, step: Step, *, undo: bool) -> None:
+    def carry_out(self, step: PlanStep, *, undo: bool) -> None:
         """
         Do a step, or undo it.
 
@@ -141,19 +142,15 @@ class Execution:
             Stopped: It failed, or its end is not known.
             DiskFull, InputError: The record could not be written; nothing happened unrecorded.
         """
-        statement = step.undo if undo else step.sql
-        assert statement is not None, "steps without a statement are left out"
+        statement = self._statement(step, undo=undo)
         self._call.say(f"step {step.number}: {one_line(statement)}")
-        known = self.record.step(step.number)
-        before = self._check_now(step, undo=undo)
         began = replace(
-            known,
+            self._checked(step, undo=undo),
             state="undoing" if undo else "running",
             statement=statement,
             started_at=now_text(),
             finished_at=None,
             error=None,
-            before=known.before if undo else before,
             found_out=False,
         )
         for attempt in range(1, self._call.options.retries + 2):
@@ -172,19 +169,28 @@ class Execution:
                 time.sleep(pause_s)
         self._fail(step, began, f"{error}; {self._call.options.retries + 1} tries", undo=undo)
 
-    def _execute(self, step: Step, statement: str, began: StepRecord, *, undo: bool) -> str | None:
+    def _statement(self, step: PlanStep, *, undo: bool) -> str:
+        statement = step.undo if undo else step.sql
+        assert statement is not None, "steps without a statement are left out"
+        return statement
+
+    def _checked(self, step: PlanStep, *, undo: bool) -> StepRecord:
+        """The step's record, with what it acts on as it is just before its statement."""
+        assert isinstance(step, Step), "of an advice"
+        before = self._check_now(step, undo=undo)
+        known = self.record.step(step.number)
+        return known if undo else replace(known, before=before)
+
+    def _execute(
+        self, step: PlanStep, statement: str, began: StepRecord, *, undo: bool
+    ) -> str | None:
         """Run it; None when it is done, else why it may be tried again."""
         import psycopg  # noqa: PLC0415 - loads libpq, which most commands do not need
 
         start_s = time.monotonic()
         gave_up = False
         try:
-            if step.kind == "rewrite":
-                # Functions in indexes may rest on the role's own path.
-                self._connection.execute("RESET search_path")
-            gave_up = self._run_guarded(step, statement)
-            if step.kind == "rewrite":
-                self._connection.execute("SET search_path = pg_catalog")
+            gave_up = self._run(step, statement, undo=undo)
         except SourceError as error:
             self._fail(step, began, one_line(str(error)), undo=undo)
         except psycopg.Error as error:
@@ -195,7 +201,7 @@ class Execution:
                 ) from None
             said = one_line(f"{error.diag.message_primary or type(error).__name__}")
             hint = f" ({one_line(error.diag.message_hint)})" if error.diag.message_hint else ""
-            if error.sqlstate == _UNDEFINED_TABLE:
+            if error.sqlstate == _UNDEFINED_TABLE and isinstance(step, Step):
                 self._effect_now(step, undo=undo)  # it was dropped since it was checked
             if error.sqlstate not in _AGAIN:
                 self._fail(step, began, f"{said}{hint} [{error.sqlstate}]", undo=undo)
@@ -203,6 +209,24 @@ class Execution:
         if gave_up:
             said = "pg_squeeze's worker waited longer than lock_timeout and was cancelled"
             return self._without_lock(step, began, said, start_s, undo=undo)
+        acted = self._acted(step, began, undo=undo)
+        if acted is None:
+            seen = f"; the server said: {'; '.join(self._messages)}" if self._messages else ""
+            self._fail(step, began, f"it ended well but changed nothing{seen}", undo=undo)
+        self._put(
+            replace(
+                acted,
+                state="undone" if undo else "done",
+                finished_at=now_text(),
+                duration_s=round(time.monotonic() - start_s, 3),
+                messages=tuple(self._messages),
+            )
+        )
+        return None
+
+    def _acted(self, step: PlanStep, began: StepRecord, *, undo: bool) -> StepRecord | None:
+        """The record with what it acts on as it is now; None where the statement did nothing."""
+        assert isinstance(step, Step), "of an advice"
         now = self._effect_now(step, undo=undo)
         wanted = step.table.fillfactor if undo else step.fillfactor
         if step.kind == "rewrite":
@@ -210,25 +234,31 @@ class Execution:
         else:
             acted = now.fillfactor == wanted
         if not acted:
-            seen = f"; the server said: {'; '.join(self._messages)}" if self._messages else ""
-            self._fail(step, began, f"it ended well but changed nothing{seen}", undo=undo)
-        self._put(
-            replace(
-                began,
-                state="undone" if undo else "done",
-                finished_at=now_text(),
-                duration_s=round(time.monotonic() - start_s, 3),
-                messages=tuple(self._messages),
-                after=replace(now, heap_bytes=heap_bytes(self._connection, step.table)),
-            )
+            return None
+        return replace(
+            began, after=replace(now, heap_bytes=heap_bytes(self._connection, step.table))
         )
-        return None
 
-    def _run_guarded(self, step: Step, statement: str) -> bool:
+    def _run(self, step: PlanStep, statement: str, *, undo: bool) -> bool:
+        """Run it; whether it was ended, for it waited too long for a lock."""
+        assert not undo or step.undo is not None, "what has no undo is not undone"
+        if step.kind != "rewrite":
+            return self._run_guarded(step, statement)
+        with self._own_path():
+            return self._run_guarded(step, statement)
+
+    @contextmanager
+    def _own_path(self) -> Iterator[None]:
+        """Functions in indexes may rest on the role's own path."""
+        self._connection.execute("RESET search_path")
+        yield
+        self._connection.execute("SET search_path = pg_catalog")
+
+    def _run_guarded(self, step: PlanStep, statement: str) -> bool:
         """Run it; whether a worker of pg_squeeze that did it was ended, for it waited too long."""
         import psycopg  # noqa: PLC0415 - loads libpq, which most commands do not need
 
-        if step.tool != "pg_squeeze":
+        if step.tool != "pg_squeeze" or step.table is None:
             self._connection.execute(statement.encode())
             return False
         with SqueezeGuard(
@@ -243,18 +273,18 @@ class Execution:
         return False
 
     def _without_lock(
-        self, step: Step, began: StepRecord, said: str, start_s: float, *, undo: bool
+        self, step: PlanStep, began: StepRecord, said: str, start_s: float, *, undo: bool
     ) -> str:
         """What is said when a lock was not had; a copy that was long in the making is the end."""
-        held = holders(self._connection, step.table)
+        held = None if step.table is None else holders(self._connection, step.table.oid)
         said += "" if held is None else f"; held: {one_line(held)}"
         worked_s = time.monotonic() - start_s - self._call.options.lock_timeout_s
-        if TRAITS[step.tool].lock_is_last and worked_s >= _CHEAP_S:
+        if _copies_first(step) and worked_s >= _CHEAP_S:
             said += f"; a copy of {worked_s:.0f} s was in vain, so it is not tried again by itself"
             self._fail(step, began, said, undo=undo)
         return said
 
-    def _fail(self, step: Step, began: StepRecord, error: str, *, undo: bool) -> None:
+    def _fail(self, step: PlanStep, began: StepRecord, error: str, *, undo: bool) -> NoReturn:
         self._put(
             replace(
                 began,
@@ -278,7 +308,8 @@ class Execution:
             raise Changed(f"the table has changed meanwhile: {'; '.join(different)}")
         return effect_of(catalog.tables[step.table.oid])
 
-    def _effect_now(self, step: Step, *, undo: bool) -> TableState:
+    def _effect_now(self, step: PlanStep, *, undo: bool) -> TableState:
+        assert isinstance(step, Step), "of an advice"
         try:
             catalog = look_now(self._connection)
         except SourceError as error:
@@ -300,3 +331,11 @@ class Execution:
     def _put(self, step: StepRecord) -> None:
         self.record = self.record.with_step(step)
         self._call.keep(self.record)
+
+
+def _copies_first(step: PlanStep) -> bool:
+    """Whether it waits for the lock that stops everybody behind all its work."""
+    if step.tool in ("CREATE INDEX", "REINDEX"):
+        return True  # it waits for older transactions behind its build
+    traits = {str(tool): found for tool, found in TRAITS.items()}.get(step.tool)
+    return traits is not None and traits.lock_is_last

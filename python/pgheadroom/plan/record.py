@@ -14,15 +14,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 import pgheadroom
 from pgheadroom.errors import InputError
 from pgheadroom.files import write_atomically
-from pgheadroom.forms import Filed, read, unframed
+from pgheadroom.forms import Filed, in_file, read, unframed
 from pgheadroom.plan.reading import digest, read_object, said_kind
+from pgheadroom.plan.remedies import RemedyState
 from pgheadroom.plan.values import Plan, Target
 from pgheadroom.quoting import printable_json
 
@@ -66,6 +67,7 @@ class StepRecord:
         before: The catalog before.
         after: The catalog afterwards.
         found_out: The end was not seen: the catalog told it later.
+        found_before: Of a doctor's step, the catalog before it; found_after: afterwards.
     """
 
     number: int
@@ -80,6 +82,8 @@ class StepRecord:
     before: TableState | None = None
     after: TableState | None = None
     found_out: bool = False
+    found_before: RemedyState | None = field(default=None, metadata=in_file(unless_none=True))
+    found_after: RemedyState | None = field(default=None, metadata=in_file(unless_none=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +123,7 @@ def new_record(plan: Plan) -> AppliedRecord:
         plan_sha256=digest(plan),
         target=plan.target,
         connection={},
-        steps=tuple(StepRecord(number=step.number) for step in plan.steps),
+        steps=tuple(StepRecord(number=step.number) for step in plan.work),
     )
 
 
@@ -147,8 +151,8 @@ def read_record(path: Path, plan: Plan) -> AppliedRecord | None:
             f"{path} is the record of another plan: expected that of this one. Move the record "
             "away if what it says is done with; undo needs the plan that it belongs to"
         )
-    if [step.number for step in record.steps] != [step.number for step in plan.steps]:
-        raise InputError(f"{path} has other steps than the plan: expected {len(plan.steps)}")
+    if [step.number for step in record.steps] != [step.number for step in plan.work]:
+        raise InputError(f"{path} has other steps than the plan: expected {len(plan.work)}")
     return record
 
 

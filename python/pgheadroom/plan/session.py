@@ -129,12 +129,12 @@ def check_rights(connection: psycopg.Connection[Any], marks: Sequence[TableMark]
         )
 
 
-def holders(connection: psycopg.Connection[Any], mark: TableMark) -> str | None:
-    """Who holds a lock on the table, in words; None where nobody does, or it cannot be seen."""
+def holders(connection: psycopg.Connection[Any], oid: int) -> str | None:
+    """Who holds a lock on a table, in words; None where nobody does, or it cannot be seen."""
     import psycopg  # noqa: PLC0415 - loads libpq, which most commands do not need
 
     try:
-        rows = connection.execute(sql.apply_text("holders").encode(), {"oid": mark.oid}).fetchall()
+        rows = connection.execute(sql.apply_text("holders").encode(), {"oid": oid}).fetchall()
     except psycopg.Error:
         return None
     said = [

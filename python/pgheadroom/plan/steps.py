@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pgheadroom.errors import InputError
+from pgheadroom.plan.remedy_contradictions import contradiction
+from pgheadroom.plan.remedy_statements import check_remedy, remade
 from pgheadroom.plan.statements import (
     REWRITES,
     TRAITS,
@@ -90,6 +92,8 @@ def as_made(plan: Plan) -> Plan:
             make_step(s.number, s.tool, s.forecast, s.copied_bytes, plan.target) for s in steps
         )
 
+    if plan.remedies is not None:
+        return replace(plan, remedies=tuple(remade(s, plan.target) for s in plan.remedies))
     return replace(plan, steps=made(plan.steps), offers=made(plan.offers))
 
 
@@ -114,10 +118,13 @@ def check_plan(plan: Plan) -> None:
     if not _TIME.fullmatch(plan.created_at):
         raise InputError(f"plan: created_at is {plan.created_at!r}, expected a time in UTC")
     PgVersion.parse(plan.target.server_version)
-    _check_marks(plan)
-    for place, step in enumerate(plan.steps, 1):
+    for place, step in enumerate(plan.work, 1):
         if step.number != place:
             raise InputError(f"plan: step {place} has number {step.number}: expected them in order")
+    if plan.remedies is not None:
+        _check_remedies(plan)
+        return
+    _check_marks(plan)
     for step in (*plan.steps, *plan.offers):
         _check_step(step, plan.target)
     seen = set()
@@ -128,6 +135,18 @@ def check_plan(plan: Plan) -> None:
                 "already: expected one of a kind for each table"
             )
         seen.add((step.table.oid, step.kind))
+
+
+def _check_remedies(plan: Plan) -> None:
+    """The doctor's steps: each makes its own text, and no two contradict each other."""
+    assert plan.remedies is not None, "the caller has seen them"
+    if plan.steps or plan.offers or plan.kept:
+        raise InputError("plan: it has steps of an advice and of the doctor: expected the ones")
+    for step in plan.remedies:
+        check_remedy(step, plan.target)
+    why = contradiction(plan.remedies)
+    if why is not None:
+        raise InputError(f"plan: {why}: expected steps that can all be carried out")
 
 
 def _check_marks(plan: Plan) -> None:

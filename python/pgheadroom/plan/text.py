@@ -11,15 +11,43 @@ import re
 from pgheadroom.advise.foreseen import moves_hot
 from pgheadroom.outcome import Value
 from pgheadroom.plan.reading import digest
+from pgheadroom.plan.remedies import Claim, ClaimMeasure
 from pgheadroom.plan.statements import name_of, one_line
-from pgheadroom.plan.values import Forecast, Plan, Step
+from pgheadroom.plan.values import Forecast, Plan, PlanStep, Step
 from pgheadroom.types import Interval
-from pgheadroom.units import percent, share_digits, show_bytes, show_duration, show_percent
+from pgheadroom.units import (
+    percent,
+    share_digits,
+    show_bytes,
+    show_count,
+    show_duration,
+    show_percent,
+)
 
 LOCK_TIMEOUT = "2s"
 """Longer than deadlock_timeout (1 s), after which an autovacuum gives way."""
 
 _WIDTH = 92
+_PURPOSE = (
+    "Leave room on the pages of tables whose updates find none, so that more of them are HOT (no "
+    "new index entries, less WAL, less to vacuum), or stay on their page; or take back what none "
+    "of them needs."
+)
+CLAIMED: dict[ClaimMeasure, str] = {
+    "given_back_bytes": "given back",
+    "toast_given_back_bytes": "given back by TOAST",
+    "wal_bytes_per_entry": "WAL of an entry of the index",
+    "n_dead_tup": "dead rows, at most",
+    "checkpoints_by_wal": "checkpoints by WAL, for each distance of before",
+    "setting": "in force",
+    "is_valid": "valid",
+    "deletes_by_index_frac": "part of the parent's deleted rows whose children the index finds",
+}
+"""Measures of claims, for people."""
+_REMEDIES_PURPOSE = (
+    "Carry out what `pgheadroom doctor` has found and priced; each step says what it claims, and "
+    "`pgheadroom verify` measures it."
+)
 
 
 def as_text(plan: Plan) -> str:
@@ -30,7 +58,7 @@ def as_text(plan: Plan) -> str:
     """
     lines = [f"-- {one_line(line)}" for line in _head(plan)]
     lines += ["", f"SET lock_timeout = '{LOCK_TIMEOUT}';"]
-    for step, like in with_likeness(plan.steps):
+    for step, like in with_likeness(plan.work):
         lines += ["", f"-- Step {step.number}: {one_line(_title(step))}"]
         facts = [wrapped for line in _facts(step, like) for wrapped in _wrap(line)]
         lines += [f"--   {line}" for line in facts]
@@ -39,7 +67,7 @@ def as_text(plan: Plan) -> str:
         else:
             lines.append(f"-- On your machine: {one_line(step.command or '')}")
         lines.append(f"-- Undo: {one_line(f'{step.undo};' if step.undo else step.undo_note)}")
-    if not plan.steps:
+    if not plan.work:
         lines += ["", "-- Nothing to change."]
     if plan.offers:
         lines += ["", "-- Not part of this plan: rewrites that would make a setting act at once"]
@@ -53,29 +81,27 @@ def as_text(plan: Plan) -> str:
 def as_markdown(plan: Plan) -> str:
     """The plan as a change request: purpose, statements with undo, locks, costs, risk, check."""
     target = plan.target
-    count = len({step.table.oid for step in plan.steps})
     lines = [
-        f"# Change: fillfactor of {count} table{'' if count == 1 else 's'}",
+        f"# Change: {_what(plan)}",
         "",
         f"- Database: {_code(one_line(target.database))} (OID {target.database_oid}), PostgreSQL "
         f"{_escaped(target.server_version)}, cluster "
         f"{_escaped(target.system_identifier or 'unknown')}",
         f"- Observed: {_escaped(plan.observed_at or 'unknown')}; planned: "
-        f"{_escaped(plan.created_at)} by pgheadroom {_escaped(plan.tool_version)}; goal: "
-        f"{_escaped(plan.policy.goal)}",
+        f"{_escaped(plan.created_at)} by pgheadroom {_escaped(plan.tool_version)}"
+        + ("" if plan.policy is None else f"; goal: {_escaped(plan.policy.goal)}"),
         f"- Digest of the plan's file: `{digest(plan)}`; `apply` shows that of the file it is "
         "given",
         "",
         "## Purpose",
         "",
-        "Leave room on the pages of tables whose updates find none, so that more of them are HOT "
-        "(no new index entries, less WAL, less to vacuum), or stay on their page; or take back "
-        "what none of them needs.",
+        _PURPOSE if plan.remedies is None else _REMEDIES_PURPOSE,
         "",
     ]
-    lines += [f"- {_escaped(line)}" for line in _purposes(plan)] or ["- Nothing to change."]
+    purposes = _purposes(plan) or ([] if plan.work else ["Nothing to change."])
+    lines += [f"- {_escaped(line)}" for line in purposes]
     lines += [f"- {_escaped(note)}" for note in plan.notes]
-    for step, like in with_likeness(plan.steps):
+    for step, like in with_likeness(plan.work):
         lines += ["", f"## Step {step.number}: {_escaped(_title(step))}", ""]
         made = f"{step.sql};" if step.sql else str(step.command)
         lines += _fenced(one_line(made), bool(step.sql))
@@ -108,6 +134,12 @@ def as_markdown(plan: Plan) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _what(plan: Plan) -> str:
+    if plan.remedies is not None:
+        return f"{show_count(len(plan.remedies), 'step')} for the doctor's findings"
+    return f"fillfactor of {show_count(len({step.table.oid for step in plan.steps}), 'table')}"
 
 
 def _head(plan: Plan) -> list[str]:
@@ -164,7 +196,9 @@ def _way(found: Forecast, arrives: str) -> str:
     return acts
 
 
-def _title(step: Step) -> str:
+def _title(step: PlanStep) -> str:
+    if not isinstance(step, Step):
+        return step.title
     name = name_of(step.table)
     if step.kind == "set_fillfactor":
         return (
@@ -173,19 +207,48 @@ def _title(step: Step) -> str:
     return f"rewrite {name} by {step.tool}"
 
 
-def with_likeness(steps: tuple[Step, ...]) -> list[tuple[Step, int | None]]:
+def with_likeness(steps: tuple[PlanStep, ...]) -> list[tuple[PlanStep, int | None]]:
     """Each step with the number of the first one by the same tool, of which the same is true."""
     first: dict[str, int] = {}
-    made: list[tuple[Step, int | None]] = []
+    made: list[tuple[PlanStep, int | None]] = []
     for step in steps:
         made.append((step, first.get(step.tool)))
         first.setdefault(step.tool, step.number)
     return made
 
 
-def _facts(step: Step, like: int | None) -> list[str]:
+def claim_lines(step: PlanStep) -> list[str]:
+    """Of a doctor's step: why it may be done, and what it is said to do."""
+    if isinstance(step, Step):
+        return []
+    lines = [f"Why: {step.rule}: {one_line(step.evidence)}"]
+    return lines + [f"Claim: {claim_said(claim)}" for claim in step.claims]
+
+
+def claim_said(claim: Claim) -> str:
+    """A claim in a sentence: from what to what, and how it is measured."""
+    before = "unknown" if claim.before is None else shown_amount(claim.before, claim.unit)
+    found = claim.foreseen
+    low, mid, high = (shown_amount(n, claim.unit) for n in (found.low, found.mid, found.high))
+    said = mid if low == high else f"{mid} ({low} to {high})"
+    start = "" if claim.measure.endswith("given_back_bytes") else f"{before} -> "
+    found_by = f"{one_line(claim.basis)}. Measured by: {one_line(claim.how)}"
+    return f"{CLAIMED[claim.measure]}: {start}{said}; {found_by}"
+
+
+def shown_amount(value: float, unit: str) -> str:
+    """A number of a claim in its unit."""
+    if unit == "bytes":
+        return show_bytes(value)
+    if unit == "switch":
+        return "on" if value else "off"
+    shown = f"{value:,.0f}" if value == round(value) else f"{value:,.3g}"
+    return f"{shown} {unit}".rstrip()
+
+
+def _facts(step: PlanStep, like: int | None) -> list[str]:
     lock = f"blocks {step.blocks}" if like is None else f"as in step {like}"
-    facts = [f"Lock: {step.lock}; {lock}"]
+    facts = [*claim_lines(step), f"Lock: {step.lock}; {lock}"]
     basis = step.duration_basis if like is None else f"as in step {like}"
     facts.append(f"Duration: {_duration(step.duration_s)} ({basis})")
     facts.append(
@@ -201,7 +264,7 @@ def _facts(step: Step, like: int | None) -> list[str]:
     return [*facts, f"Risk: {step.risk if like is None else f'as in step {like}'}"]
 
 
-def disk_said(step: Step) -> str:
+def disk_said(step: PlanStep) -> str:
     """When the disk that a step names is needed: a setting needs none, its table grows by it."""
     return "disk in the end" if step.kind == "set_fillfactor" else "disk while it runs"
 

@@ -17,8 +17,9 @@ from pgheadroom.advise.foreseen import Point, Transition
 from pgheadroom.advise.knobs import Fit
 from pgheadroom.forms import Filed, in_file, read, unframed
 from pgheadroom.plan.measured import MeasuredInterval
+from pgheadroom.plan.remedies import RemedyStep, WalWindow
 from pgheadroom.profile.within import StoredProfile
-from pgheadroom.quoting import shown_relation
+from pgheadroom.quoting import called, printable, shown_relation
 from pgheadroom.types import Interval, PgVersion
 
 HIDDEN = "hidden"
@@ -242,6 +243,20 @@ class Step:
     risk: str
     forecast: Forecast
 
+    @property
+    def about(self) -> str:
+        """The table, for people, on one line."""
+        return printable(called(self.table.schema, self.table.name))
+
+    @property
+    def skip_key(self) -> int:
+        """By what it is left alone with others of the same table."""
+        return self.table.oid
+
+
+PlanStep = Step | RemedyStep
+"""What `apply` carries out: of an advice, or of the doctor's findings."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(Filed):
@@ -253,14 +268,18 @@ class Plan(Filed):
         created_at: UTC.
         observed_at: When the facts were taken; None where that is not known.
         target: The only database it may be applied to.
-        policy: Of the advice.
+        policy: Of the advice; None in a plan of the doctor's.
         rewrite: How rewrites were asked for.
-        steps: In order.
+        steps: Of an advice, in order.
         offers: Rewrites that the server has and that are not part of the plan.
         kept: Forecasts of tables that stay as they are.
         notes: What else is to be known: findings that go before, tables left out and why.
         profile: Of the tables that were simulated, from which `verify` foresees again what has
             become of a table that grows; None without one.
+        remedies: Steps of the doctor's, in order; None in a plan of an advice. A plan has the ones
+            or the others.
+        wal: What the doctor watched of the write-ahead log, beside which `verify` puts what is
+            written afterwards; None where it watched no interval.
     """
 
     KIND = "plan"
@@ -271,13 +290,22 @@ class Plan(Filed):
     created_at: str
     observed_at: str | None
     target: Target
-    policy: StatedPolicy
+    policy: StatedPolicy | None
     rewrite: str
     steps: tuple[Step, ...]
     offers: tuple[Step, ...]
     kept: tuple[Forecast, ...]
     notes: tuple[str, ...]
     profile: StoredProfile | None = None
+    remedies: tuple[RemedyStep, ...] | None = field(
+        default=None, metadata=in_file(unless_none=True)
+    )
+    wal: WalWindow | None = field(default=None, metadata=in_file(unless_none=True))
+
+    @property
+    def work(self) -> tuple[PlanStep, ...]:
+        """What `apply` carries out, in order."""
+        return self.steps if self.remedies is None else self.remedies
 
     @property
     def forecasts(self) -> tuple[Forecast, ...]:

@@ -10,6 +10,7 @@ from pgheadroom.lab import reading
 from pgheadroom.outcome import Value, scaled
 from pgheadroom.quoting import called
 from pgheadroom.report import csv_file, text
+from pgheadroom.report.claims import claim_findings, claim_tables, claims_as_csv
 from pgheadroom.report.table import Column, Style, Table
 from pgheadroom.types import Interval
 from pgheadroom.verify.comparing import ON_THE_WAY
@@ -34,6 +35,8 @@ _MIB = 2**20
 
 def tables(result: Verification) -> list[Table]:
     """Tables of a verification."""
+    if result.claims is not None:
+        return claim_tables(result.claims)
     found = [_verdicts(result)]
     found += [*_shares(result), _by_page(result), *_sizes(result), _workload(result)]
     return [table for table in found if table.rows]
@@ -41,6 +44,8 @@ def tables(result: Verification) -> list[Table]:
 
 def findings(result: Verification) -> list[str]:
     """What it comes to, in sentences."""
+    if result.claims is not None:
+        return claim_findings(result)
     if not result.tables:
         return ["The plan has no forecast to verify."]
     said = ", ".join(f"{count} {verdict}" for verdict, count in sorted(result.verdicts.items()))
@@ -65,7 +70,8 @@ def _of_kept(result: Verification) -> list[str]:
 def title(result: Verification) -> str:
     """Its heading."""
     database = reading.printable(result.database)
-    return f"Forecast and outcome in database {database}, PostgreSQL {result.server_version}"
+    what = "Forecast" if result.claims is None else "Claim"
+    return f"{what} and outcome in database {database}, PostgreSQL {result.server_version}"
 
 
 def as_markdown(result: Verification) -> str:
@@ -77,6 +83,8 @@ def as_markdown(result: Verification) -> str:
 
 def as_csv(result: Verification) -> str:
     """One row a table and measure; an interval as its two ends."""
+    if result.claims is not None:
+        return claims_as_csv(result.claims)
     sides = ("before", "planned", "forecast", "now")
     ends = [f"{side}{end}" for side in sides for end in ("", "_low", "_high")]
     rows = []

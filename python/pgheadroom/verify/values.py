@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from pgheadroom.forms import Filed, in_file, read, unframed
 from pgheadroom.outcome import Value
+from pgheadroom.plan.remedies import ClaimMeasure
 from pgheadroom.verify.comparing import ForecastVerdict, Likeness
 
 FAILED: tuple[ForecastVerdict, ...] = ("failed", "no effect")
@@ -81,8 +82,29 @@ class TableOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimOutcome:
+    """
+    One claim of a doctor's step: before, foreseen, measured.
+
+    `step` is its number in the plan, `object` what the step acts on; `note` says why, or the
+    reason.
+    """
+
+    step: int
+    rule: str
+    object: str
+    measure: ClaimMeasure
+    unit: str
+    before: Value
+    foreseen: Value
+    now: Value
+    verdict: ForecastVerdict
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verification(Filed):
-    """All tables of a plan, after one observation."""
+    """All tables of a plan, after one observation; or the claims of a doctor's plan."""
 
     KIND = "verification"
 
@@ -94,21 +116,29 @@ class Verification(Filed):
     interval_s: float
     tables: tuple[TableOutcome, ...]
     notes: tuple[str, ...]
+    claims: tuple[ClaimOutcome, ...] | None = field(
+        default=None, metadata=in_file(unless_none=True)
+    )
+
+    @property
+    def judged(self) -> tuple[TableOutcome | ClaimOutcome, ...]:
+        """What has a verdict."""
+        return self.tables if self.claims is None else self.claims
 
     @property
     def failed(self) -> bool:
         """Whether a forecast failed."""
-        return any(table.verdict in FAILED for table in self.tables)
+        return any(one.verdict in FAILED for one in self.judged)
 
     @property
     def held(self) -> bool:
         """Whether every forecast was judged, and held."""
-        return bool(self.tables) and all(table.verdict == "held" for table in self.tables)
+        return bool(self.judged) and all(one.verdict == "held" for one in self.judged)
 
     @property
     def verdicts(self) -> Mapping[str, int]:
-        """How many tables have each verdict."""
-        return Counter(table.verdict for table in self.tables)
+        """How many tables, or claims, have each verdict."""
+        return Counter(one.verdict for one in self.judged)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:

@@ -44,6 +44,7 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
             price=bytes_held(
                 size, "the dead rows' part of its pages (relpages)", basis="estimated"
             ),
+            oid=int(row["oid"]),
             n_dead_tup=dead,
             n_live_tup=int(row["n_live_tup"]),
             trigger_rows=round(trigger, 1),

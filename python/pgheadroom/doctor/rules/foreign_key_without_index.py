@@ -99,6 +99,7 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
             f"({show_bytes(size_bytes)}); {deletes:,} were deleted {facts.over(row)}.",
             remedy=_remedy(row, is_taken=row["is_taken"] or name in named),
             price=price,
+            constraint_oid=int(row["oid"]),
             relpages=pages,
             deletes=deletes,
             read_bytes_per_delete=size_bytes,

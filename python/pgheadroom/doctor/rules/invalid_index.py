@@ -89,6 +89,7 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
                 undo=None,
             ),
             price=cost.price,
+            oid=int(row["oid"]),
             size_bytes=cost.size_bytes,
             entries_a_day=cost.entries_a_day,
             valid_one=row["valid_one"],

@@ -14,7 +14,8 @@ _BYTES_MIN = 10 * 1024**3
 _WANTED_BYTES = 1024**3
 
 _SQL = """
-SELECT n.nspname AS schema, c.relname AS name, c.relpages, c.reltuples::float8 AS reltuples,
+SELECT c.oid::int8 AS oid, n.nspname AS schema, c.relname AS name, c.relpages,
+       c.reltuples::float8 AS reltuples,
        (SELECT jsonb_object_agg(p.option_name, p.option_value)
         FROM pg_options_to_table(c.reloptions) p) AS reloptions
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -57,8 +58,10 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
                 "dead rows when autovacuum comes, at the mean of the table's pages",
                 basis="estimated",
             ),
+            oid=int(row["oid"]),
             size_bytes=size,
             trigger_rows=round(trigger),
+            trigger_rows_wanted=round(dead_rows.trigger_rows(facts, _with(row, wanted))),
             dead_bytes=round(dead),
         )
 

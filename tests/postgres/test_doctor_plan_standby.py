@@ -1,0 +1,85 @@
+"""Indexes that nobody reads here are dropped where every standby has said so too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from doctor_sides import conninfo, run
+from test_doctor_plan import planned, states, written
+from test_doctor_rules import asked, servers, until
+from test_doctor_standby import follow
+
+from pgheadroom.cli.app import run as command
+from pgheadroom.errors import InputError
+from pgheadroom.plan import Plan
+from pgheadroom.servers import Cluster, Host, ServerPrograms
+
+pytestmark = pytest.mark.usefixtures("run_parent")
+
+RULES = ("unused-index", "duplicate-index")
+MAKE = (
+    "CREATE TABLE t (v int8);\nCREATE INDEX t_v ON t (v);\n"
+    "INSERT INTO t SELECT i FROM generate_series(1, 60000) i;\n"
+    "CREATE TABLE u (v int8);\nCREATE INDEX u_v ON u (v);\nCREATE INDEX u_w ON u (v);\n"
+    "VACUUM ANALYZE t;\nSELECT pg_create_physical_replication_slot('of_standby', true);\n"
+)
+
+
+@pytest.mark.parametrize("programs_of", servers())
+def test_every_standby_is_asked(
+    programs_of: ServerPrograms, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that was not asked, has read it, or is none at all: each keeps the index."""
+    with Host(programs_of) as host:
+        primary = host.cluster("primary")
+        standby = host.copy(primary, "standby")
+        (standby.data_dir / "standby.signal").touch()
+        primary.start({"autovacuum": "off", "wal_level": "logical"})
+        run(primary, "postgres", MAKE)
+        follow(primary, standby, "of_standby")
+        end = asked(primary, "SELECT pg_current_wal_lsn()::text")
+        until(
+            lambda: bool(asked(standby, f"SELECT pg_last_wal_replay_lsn() >= '{end}'::pg_lsn")),
+            "the standby has replayed it",
+        )
+        there = conninfo(standby, "postgres")
+
+        def look(*standbys: str) -> Plan:
+            return planned(primary, rules=RULES, standbys=standbys)
+
+        alone = look()
+        assert [step.about for step in alone.work] == ["u_w"], "its twin serves on standbys too"
+        assert "standbys were not asked: slot of_standby; name each by --standby" in alone.notes[0]
+
+        with pytest.raises(InputError, match="is no standby: expected one of this server"):
+            look(conninfo(primary, "postgres"))
+        with pytest.raises(InputError, match="follows by slot of_standby, which neither"):
+            look(there, there)
+        with pytest.raises(InputError, match="found database template1, expected postgres"):
+            look(conninfo(standby, "template1"))
+        young = planned(primary, rules=RULES, standbys=(there,), ahead_s=31 * 86_400.0)
+        assert {step.about for step in young.work} == {"t_v", "u_w"}
+
+        plan = look(there)
+        (step,) = (step for step in plan.remedies or () if step.about == "t_v")
+        assert "Not read on any standby as long as they have counted" in step.evidence
+        run(primary, "postgres", "SELECT pg_create_physical_replication_slot('idle', true)")
+        assert "standbys were not asked: slot idle" in look(there).notes[0]
+        run(primary, "postgres", "SELECT pg_drop_replication_slot('idle')")
+
+        path = written(plan, tmp_path)
+        assert command(["apply", str(path), there, "--yes"]) == 2
+        assert "the server is a standby" in capsys.readouterr().err
+        assert command(["apply", str(path), conninfo(primary, "postgres"), "--yes"]) == 0
+        assert states(path) == ["done", "done"]
+        assert command(["apply", str(path), conninfo(primary, "postgres"), "--yes", "--undo"]) == 0
+        read_there(standby)
+        until(lambda: "has read it 1 times" in " ".join(look(there).notes), "its read is counted")
+        standby.stop()
+        primary.stop()
+
+
+def read_there(standby: Cluster) -> None:
+    until(lambda: asked(standby, "SELECT count(*) FROM pg_class WHERE relname = 't_v'") == 1, "it")
+    run(standby, "postgres", "SET enable_seqscan = off;\nSELECT count(*) FROM t WHERE v = 7")
