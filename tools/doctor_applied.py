@@ -20,7 +20,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
+import doctor_planned
 import psycopg
+from doctor_planned import PlannedOutcome, page_lines, planned
 
 from pgheadroom.doctor import Diagnosis, Examination, Finding, rule_named
 from pgheadroom.servers import Cluster, Host, ServerPrograms, find_programs
@@ -366,7 +368,11 @@ def _foreseen(case: Case, finding: Finding, diagnosis: Diagnosis) -> tuple[float
     return (float(amount),) * 3
 
 
-def page(runs: Sequence[tuple[str, Sequence[Held]]]) -> str:
+Run = tuple[str, Sequence[Held], Sequence[PlannedOutcome]]
+"""A server's version, what its cases gave, and what came of its plans."""
+
+
+def page(runs: Sequence[Run]) -> str:
     """The page's text."""
     lines = [
         "# The doctor's prices, held against what its remedies give",
@@ -385,7 +391,7 @@ def page(runs: Sequence[tuple[str, Sequence[Held]]]) -> str:
         "slot keeps whole segments of 16 MiB. So 10 % are allowed there.",
         "",
     ]
-    for server, found in runs:
+    for server, found, _ in runs:
         right = sum(each.is_right for each in found)
         lines += [
             f"## {server}",
@@ -397,6 +403,20 @@ def page(runs: Sequence[tuple[str, Sequence[Held]]]) -> str:
             *map(_line, found),
             "",
         ]
+    lines += [
+        "## Findings carried out by a plan",
+        "",
+        "Here nothing is done by hand: `doctor --plan` made the plan, `apply` carried it out, and "
+        "`verify` judged each claim ([plan.md](../plan.md)).",
+        "",
+        "- Bytes given back are a file just before the step less the file just after it.",
+        "- WAL of an entry is told by the log of the whole server for each changed row, in an "
+        "interval before and one afterwards; its interval has a share for what else is logged.",
+        "- Dead rows have to be at most those at which autovacuum comes.",
+        "",
+    ]
+    for server, _, outcomes in runs:
+        lines += [f"### By plan, {server}", "", *page_lines(outcomes)]
     return "\n".join(lines)
 
 
@@ -414,8 +434,8 @@ def _line(found: Held) -> str:
     return f"| {' | '.join(cells)}{mark} |"
 
 
-def run_on(programs: ServerPrograms) -> tuple[str, list[Held]]:
-    """All cases on a throw-away server."""
+def run_on(programs: ServerPrograms) -> Run:
+    """All cases on throw-away servers."""
     found = []
     with Host(programs) as host:
         cluster = host.cluster("main")
@@ -430,7 +450,25 @@ def run_on(programs: ServerPrograms) -> tuple[str, list[Held]]:
                 f"{each.foreseen} {each.measured}",
                 file=sys.stderr,
             )
-    return str(programs.version), found
+    return str(programs.version), found, run_plans(programs)
+
+
+def run_plans(programs: ServerPrograms) -> list[PlannedOutcome]:
+    """All plans on a throw-away server."""
+    found = []
+    with Host(programs) as host:
+        cluster = host.cluster("main")
+        cluster.start(doctor_planned.SETTINGS)
+        for case in doctor_planned.CASES:
+            each = planned(cluster, case)
+            found.append(each)
+            for claim in each.claims:
+                print(
+                    f"{programs.version} plan {claim.verdict} {case.rule}: {claim.measure} "
+                    f"{claim.foreseen} {claim.now} {claim.note}",
+                    file=sys.stderr,
+                )
+    return found
 
 
 def main() -> int:
@@ -446,7 +484,9 @@ def main() -> int:
         runs = [run_on(find_programs(spec)) for spec in options.server]
     if not options.check:
         PAGE.write_text(page(runs), encoding="utf-8")
-    return int(not all(each.is_right for _, found in runs for each in found))
+    are_right = [each.is_right for _, found, _ in runs for each in found]
+    are_right += [each.is_right for _, _, plans in runs for each in plans]
+    return int(not all(are_right))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctor_planned
 import pytest
 from doctor_applied import CASES, SETTINGS, Case, held
 
@@ -33,3 +34,15 @@ def test_all_prices_hold(programs: ServerPrograms) -> None:
     """At least ten findings, applied as they say."""
     assert len(CASES) >= 10
     all_held(programs, list(CASES))
+
+
+@pytest.mark.long(reason="minutes; test_doctor_plan.py has the loop")
+def test_plans_hold(programs: ServerPrograms) -> None:
+    """At least ten findings, planned, applied and verified: each claim is inside its interval."""
+    assert len(doctor_planned.CASES) >= 10
+    with Host(programs) as host:
+        cluster = host.cluster("main")
+        cluster.start(doctor_planned.SETTINGS)
+        for case in doctor_planned.CASES:
+            found = doctor_planned.planned(cluster, case)
+            assert found.is_right, (case.what, found.claims)
