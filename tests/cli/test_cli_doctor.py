@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -77,6 +78,11 @@ def test_forms_and_exit_codes(server: Cluster, in_process: Run, tmp_path: Path) 
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "fsync is off" in page
     assert "<script" not in page
+    assert "states no finding" not in page
+    # What is copied stands by itself, with what takes it back.
+    (statements,) = re.findall(r'<td class="[^"]*code">([^<]*pg_reload_conf[^<]*)</td>', page)
+    assert statements.startswith("ALTER SYSTEM ")
+    assert "; -- undo: ALTER SYSTEM " in statements
 
 
 def test_explain_needs_no_server(in_process: Run) -> None:

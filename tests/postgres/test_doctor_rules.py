@@ -103,6 +103,9 @@ def agreeing(findings: tuple[Finding, ...]) -> None:
         if match := re.fullmatch(r"ALTER SYSTEM (SET|RESET) (\w+)(.*)", statement):
             values.setdefault(match[2], set()).add(match[1] + match[3])
     assert all(len(each) == 1 for each in values.values()), values
+    for found in findings:  # their sentences are made with a full stop behind
+        for part in (found.remedy.lock, found.remedy.cost, *found.remedy.sql):
+            assert part is None or not part.endswith((".", ";")), part
 
 
 def test_every_rule_has_its_two_sides() -> None:

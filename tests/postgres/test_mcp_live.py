@@ -28,10 +28,15 @@ SECRET = "rather-secret-9"
 Ask = Callable[..., Awaitable[Any]]
 
 
-@pytest.fixture
-def server(run_parent: Path) -> Iterator[Cluster]:
+@pytest.fixture(
+    params=[
+        "18",
+        pytest.param("16", marks=pytest.mark.long(reason="the same on the other wheel's version")),
+    ]
+)
+def server(run_parent: Path, request: pytest.FixtureRequest) -> Iterator[Cluster]:
     assert run_parent.is_dir()
-    with Host(find_programs("18")) as host:
+    with Host(find_programs(request.param)) as host:
         cluster = host.cluster("main")
         cluster.start({"autovacuum": "off", "fsync": "off"})
         run(

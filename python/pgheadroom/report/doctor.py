@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from pgheadroom.doctor.rule import Rule
-from pgheadroom.doctor.values import Diagnosis, Finding, Price
+from pgheadroom.doctor.values import Diagnosis, Finding, Price, Remedy
 from pgheadroom.quoting import printable
 from pgheadroom.report import csv_file, text
 from pgheadroom.report.heading import Heading
@@ -17,6 +17,9 @@ from pgheadroom.units import show_bytes, show_count, show_duration
 
 SCREEN = 6
 """Findings of the first screen: each takes about four lines, and the whole 24; arbitrary."""
+
+STATEMENTS = Column(key="sql", title="statements", style="code")
+"""Of a table of findings, the last one."""
 
 _DO, _UNDO = "do: ", "undo: "
 _CSV = ("severity", "rule", "object", "text", "price", "price_unit", "price_basis", "sql")
@@ -81,12 +84,24 @@ def finding_lines(found: Finding) -> list[str]:
     lines = [found.text, f"price: {priced(found.price)}"]
     remedy = found.remedy
     lines += [f"{_DO}{statement};" for statement in remedy.sql]
-    beside = [remedy.text]
-    beside += [f"Lock: {remedy.lock}." if remedy.lock else ""]
-    beside += [f"Cost: {remedy.cost}." if remedy.cost else ""]
-    lines.append(" ".join(filter(None, beside)))
+    lines.append(" ".join(_beside(remedy)))
     lines += [f"{_UNDO}{remedy.undo};"] if remedy.undo else []
     return [printable(line) for line in lines]
+
+
+def _beside(remedy: Remedy) -> Iterator[str]:
+    """What stands beside the statements, in sentences."""
+    yield remedy.text
+    for name, value in (("Lock", remedy.lock), ("Cost", remedy.cost)):
+        if value:
+            yield f"{name}: {value}."
+
+
+def remedy_cells(remedy: Remedy) -> tuple[str, str]:
+    """For a table: what to know, and what to run, with what takes it back as a comment."""
+    statements = [f"{statement};" for statement in remedy.sql]
+    statements += [f"-- undo: {remedy.undo};"] if remedy.undo else []
+    return " ".join(_beside(remedy)), " ".join(statements)
 
 
 def is_statement(line: str) -> bool:
@@ -122,6 +137,7 @@ def tables(diagnosis: Diagnosis) -> list[Table]:
             ("remedy", "what to do", False),
         )
     )
+    columns += (STATEMENTS,)
     rows = tuple(
         (
             found.severity,
@@ -129,7 +145,7 @@ def tables(diagnosis: Diagnosis) -> list[Table]:
             found.object,
             found.text,
             priced(found.price),
-            " ".join([*(f"{statement};" for statement in found.remedy.sql), found.remedy.text]),
+            *remedy_cells(found.remedy),
         )
         for found in diagnosis.findings
     )

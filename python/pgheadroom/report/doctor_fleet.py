@@ -79,6 +79,7 @@ def tables(fleet: FleetDiagnosis) -> list[Table]:
             Column(key=name, title=name, style="words", lead=place < 4)
             for place, name in enumerate(names)
         )
+        columns += (doctor_report.STATEMENTS,)
         rows = tuple(
             (
                 each.severity,
@@ -87,7 +88,7 @@ def tables(fleet: FleetDiagnosis) -> list[Table]:
                 each.object,
                 each.text,
                 doctor_report.priced(each.price),
-                " ".join([*(f"{one};" for one in each.remedy.sql), each.remedy.text]),
+                *doctor_report.remedy_cells(each.remedy),
             )
             for server, each in found
         )

@@ -107,6 +107,8 @@ def _cells(written: Written, column: Column, *, ranged: bool) -> list[dict[str, 
             classes.append("alone")
     else:
         classes.append("text" if len(written.main) > 24 else "name")
+        if column.style == "code":
+            classes.append("code")
     if written.main == NOTHING:
         classes.append("none")
     if column.key == "verdict":

@@ -17,8 +17,9 @@ from pgheadroom.lab.result import CellValue
 from pgheadroom.types import Interval
 from pgheadroom.units import share_digits, show_percent
 
-Style = Literal["number", "share", "ratio", "text", "words"]
-"""How a value is written: as it is, a fraction as per cent, a ratio, a size as text, or words."""
+Style = Literal["number", "share", "ratio", "text", "words", "code"]
+"""How a value is written: as it is, a fraction as per cent, a ratio, a size as text, words, or
+statements to be copied."""
 
 Section = Literal[
     "results", "time", "comparisons", "controls", "references", "assumed", "method", "place"
@@ -62,7 +63,7 @@ class Column:
     @property
     def align(self) -> Literal["left", "right"]:
         """Words begin at the left; numbers, and sizes written as text, end at the right."""
-        return "left" if self.style == "words" else "right"
+        return "left" if self.style in ("words", "code") else "right"
 
     def write(self, cell: CellValue) -> Written:
         """Write one value; the range of an interval is a part of its own."""
@@ -74,7 +75,7 @@ class Column:
                 return Written(main)
             return Written(main, f"[{self._end(cell.low)}, {self._end(cell.high)}]")
         found = number(cell)
-        if found is not None and self.style not in ("text", "words"):
+        if found is not None and self.style not in ("text", "words", "code"):
             return Written(self._number(found))
         if isinstance(cell, bool):
             return Written("on" if cell else "off")

@@ -128,8 +128,8 @@ def _remedy(row: QueryRow, *, is_taken: bool) -> Remedy:
         sql=(f"CREATE INDEX CONCURRENTLY{name} ON {table} ({row['columns']})",),
         text="Index the columns, unless rows of the parent are never deleted: an index costs too.",
         lock="SHARE UPDATE EXCLUSIVE: readers and writers go on",
-        cost="two scans of the table; then an entry for each insert and update that is not HOT. "
-        "HOT ends only for updates that change these columns.",
+        cost="two scans of the table; then an entry for each insert and update that is not HOT; "
+        "HOT ends only for updates that change these columns",
         undo=None if undo is None else f"DROP INDEX CONCURRENTLY {undo}",
     )
 
