@@ -58,12 +58,10 @@ def test_every_standby_is_asked(
             look(there, there)
         with pytest.raises(InputError, match="found database template1, expected postgres"):
             look(conninfo(standby, "template1"))
-        young = planned(primary, rules=RULES, standbys=(there,), ahead_s=31 * 86_400.0)
-        assert {step.about for step in young.work} == {"t_v", "u_w"}
-
         plan = look(there)
         (step,) = (step for step in plan.remedies or () if step.about == "t_v")
         assert "Not read on any standby as long as they have counted" in step.evidence
+        assert "See first that it is no new one" in step.evidence
         run(primary, "postgres", "SELECT pg_create_physical_replication_slot('idle', true)")
         assert "standbys were not asked: slot idle" in look(there).notes[0]
         run(primary, "postgres", "SELECT pg_drop_replication_slot('idle')")
@@ -74,6 +72,12 @@ def test_every_standby_is_asked(
         assert command(["apply", str(path), conninfo(primary, "postgres"), "--yes"]) == 0
         assert states(path) == ["done", "done"]
         assert command(["apply", str(path), conninfo(primary, "postgres"), "--yes", "--undo"]) == 0
+        standby.stop()
+        run(primary, "postgres", "SELECT pg_drop_replication_slot('of_standby')")
+        assert {step.about for step in look().work} == {"t_v", "u_w"}, "nobody is there"
+        follow(primary, standby, "")  # by its name alone
+        assert "standbys were not asked: name pgheadroom standby" in look().notes[0]
+        assert {step.about for step in look(there).work} == {"t_v", "u_w"}
         read_there(standby)
         until(lambda: "has read it 1 times" in " ".join(look(there).notes), "its read is counted")
         standby.stop()

@@ -23,11 +23,14 @@ import pytest
 from footprint import DEADLINE_S
 from test_plan_apply import run
 
-from pgheadroom.plan import execution
+from pgheadroom.doctor import rule_named
+from pgheadroom.doctor.live_plan import examine_and_plan
+from pgheadroom.doctor.planning import PlanWish
+from pgheadroom.plan import execution, plan_text
 from pgheadroom.plan.marks import mark_of
 from pgheadroom.plan.record import record_path
 from pgheadroom.plan.rewrites import usable_rewrites
-from pgheadroom.plan.statements import rewrite
+from pgheadroom.plan.statements import OPTIONS, rewrite
 from pgheadroom.plan.values import Target, Tool
 from pgheadroom.profile import Profile
 from pgheadroom.servers import Cluster, Host, ServerPrograms
@@ -324,3 +327,36 @@ def test_pg_repack_by_a_role_that_is_no_superuser(programs: ServerPrograms) -> N
             assert "You must be a superuser" in done["postgres"].stderr
             assert done["owner"].returncode == 0, done["owner"].stderr
             assert connection.execute(file).fetchall() != before
+
+
+BLOATED = """
+CREATE TABLE big (id int8 PRIMARY KEY, v char(500) NOT NULL);
+INSERT INTO big SELECT i, 'v' FROM generate_series(1, 50000) i;
+DELETE FROM big WHERE id % 5 < 3
+"""
+
+
+def test_a_doctors_plan_by_each_tool(programs: ServerPrograms, tmp_path: Path) -> None:
+    """What the tool gives back is inside the claim; a client's command is left to its owner."""
+    asked = {tool: option for option, tool in OPTIONS.items()}
+    with prepared(programs, "CREATE TABLE kept (id int)") as (cluster, _, tools):
+        target = observed.conninfo(cluster)
+        for number, tool in enumerate(tools):
+            for text in ("DROP TABLE IF EXISTS big", *BLOATED.split(";\n"), "VACUUM big"):
+                observed.load(cluster, text)
+            observed.load(cluster, "ANALYZE big")
+            wish = PlanWish(rewrite=asked[tool])
+            _, plan = examine_and_plan(target, {}, wish, rules=[rule_named("bloated-table")])
+            assert [step.tool for step in plan.work] == [tool], plan.notes
+            path = tmp_path / f"{number}.json"
+            path.write_text(plan_text(plan), encoding="utf-8")
+            assert run(["apply", str(path), target, "--yes"]) == 0
+            if tool == "pg_repack":
+                assert planned.states(path) == ["yours"]
+                assert plan.work[0].command is not None
+                found = f"{programs.bin_dir}:{os.environ['PATH']}"
+                env = {**environment(cluster), "PATH": found}
+                subprocess.run(plan.work[0].command, shell=True, env=env, check=True)
+                assert run(["apply", str(path), target, "--yes"]) == 0
+            assert planned.states(path) == ["done"]
+            assert run(["verify", str(path), target, "--for", "10ms"]) == 0

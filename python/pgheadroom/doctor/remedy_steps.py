@@ -31,11 +31,14 @@ from pgheadroom.plan.remedies import (
 from pgheadroom.plan.statements import tool_of
 from pgheadroom.plan.values import Target
 from pgheadroom.types import Interval
+from pgheadroom.units import PAGE_BYTES
 
 _LOG_FRAC = 0.1
 """By how much the log of an entry may be off: splits write more than entries (measured, see
 docs/accuracy/doctor.md)."""
 _HELD = "it could not be looked at: it is gone, or somebody holds its table"
+_EXTENDED_PAGES = 64
+_NEW = "See first that it is no new one, for when it was made is in no catalog."
 _OPTIONS = re.compile(r"ALTER TABLE \S.* (SET|RESET) \(([a-z_.0-9 =,]+)\)", re.DOTALL)
 
 
@@ -118,7 +121,8 @@ def dropped(facts: RemedyFacts, finding: Finding, standbys: StandbyEvidence | No
         why = standbys.against(index.relation.oid, index.relation.name)
         if why is not None:
             raise NotAStep(why)
-        evidence = f"{evidence} {standbys.said[0].upper()}{standbys.said[1:]}."
+        first = finding.remedy.text if finding.remedy.sql else _NEW
+        evidence = f"{evidence} {standbys.said[0].upper()}{standbys.said[1:]}. {first}"
     elif finding.rule == "duplicate-index":
         evidence += " The other one serves the same queries, on standbys too."
     keeps = None
@@ -226,6 +230,22 @@ def _given_back(finding: Finding, measure: str) -> Claim:
     )
 
 
+def _extended_in_bulk(claim: Claim) -> Claim:
+    """
+    The claim of a tool that inserts rows, by which a table has pages to spare at its end.
+
+    Source: `RelationAddBlocks` and MAX_BUFFERS_TO_EXTEND_BY, src/backend/access/heap/hio.c;
+    REPACK (CONCURRENTLY) of 19rc1 left 10 and 13 pages.
+    """
+    found = claim.foreseen
+    low = max(found.low - _EXTENDED_PAGES * PAGE_BYTES, 0.0)
+    return replace(
+        claim,
+        foreseen=replace(found, low=low),
+        basis=f"{claim.basis}; up to {_EXTENDED_PAGES} pages at its end, by which it is extended",
+    )
+
+
 def rewritten(facts: RemedyFacts, finding: Finding, how: str, target: Target) -> RemedyStep:
     """
     A table that is rewritten, by what lets its clients go on or by what was asked for.
@@ -254,6 +274,8 @@ def rewritten(facts: RemedyFacts, finding: Finding, how: str, target: Target) ->
         tools = [wanted]
     is_toast = finding.object.startswith("TOAST of ")
     claim = _given_back(finding, "toast" if is_toast else "heap")
+    if tools[0] != "VACUUM FULL":
+        claim = _extended_in_bulk(claim)
     new_bytes = float(row["size_bytes"])
     if not is_toast:
         new_bytes = _number(finding, "size_bytes") - claim.foreseen.low

@@ -145,5 +145,5 @@ def _why_wide(before: WalWindow, now: WalWindow, mixed: float) -> str:
         return "what the indexes wrote is too small a part of that: other WAL hides it"
     return (
         f"{before.images:,} full-page images before and {now.images:,} now, whose bytes are not "
-        "counted, hide it: watch longer, or right behind a checkpoint's first minutes"
+        "counted, hide it: watch longer, and not right behind a checkpoint"
     )
