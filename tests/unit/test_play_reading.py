@@ -10,7 +10,7 @@ import pytest
 
 from pgheadroom.errors import LabError, MeasurementInvalid
 from pgheadroom.play.ended import Ended
-from pgheadroom.play.events import place_events, read_events
+from pgheadroom.play.events import Event, place_events, read_events, within
 from pgheadroom.play.load import create_index
 from pgheadroom.play.measured import measured
 from pgheadroom.play.scripts import scripts, session_find, variables
@@ -400,6 +400,14 @@ def test_a_table_may_be_called_anything(tmp_path: Path, name: str, said: str) ->
     )
     (event,) = read_events(log, 0, 0.0)
     assert (event.kind, event.table) == (f"auto{said}", name)
+
+
+def test_a_vacuum_under_way_at_the_end_is_in_by_most_of_it() -> None:
+    """Its records before the end count, those after it do not."""
+    inside = Event(t_s=10.4, kind="autovacuum", table="t", elapsed_s=1.0)
+    outside = Event(t_s=10.6, kind="autovacuum", table="t", elapsed_s=1.0)
+    before = Event(t_s=-0.1, kind="autovacuum", table="t")
+    assert within([before, inside, outside], 10.0) == (inside,)
 
 
 def test_events_are_placed_among_the_transactions(tmp_path: Path) -> None:

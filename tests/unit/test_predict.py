@@ -16,7 +16,8 @@ from pgheadroom.play.workers import Hold
 from pgheadroom.predict import Given, make_cells, minor_version, predict, version
 from pgheadroom.predict.cells import fillfactor_of, updated_tables
 from pgheadroom.predict.run_plan import as_given, transactions_of
-from pgheadroom.predict.spread import LEVEL, OfSamples, spread, truncated_of, upserted_of
+from pgheadroom.predict.spread import LEVEL, OfSamples, spread
+from pgheadroom.predict.uncertain_rows import beside_maintenance, upserted_of
 from pgheadroom.profile import Profile, parse_profile, read_profile
 from pgheadroom.prove import given_by, needs_the_run
 from pgheadroom.types import Interval, PgVersion
@@ -276,10 +277,10 @@ def test_who_meets_a_truncate_is_not_certain() -> None:
                     "maintenance": [{"do": "truncate", "table": "t", "at_frac": 0.5}]},
         }
     )  # fmt: skip
-    beside = truncated_of(profile)
+    beside = beside_maintenance(profile)
     assert beside == {"t": 2 * 4 * 6}
     runs = [_run(n_tup_upd=1000)] * 2
-    found = spread(runs, clients=4, major=18, truncated=beside)
+    found = spread(runs, clients=4, major=18, beside=beside)
     for part in (found, found.by_table["t"]):
         changed = part.n_tup_upd
         assert isinstance(changed, Interval)
@@ -287,7 +288,40 @@ def test_who_meets_a_truncate_is_not_certain() -> None:
         assert part.n_tup_del == 0
     assert spread(runs, clients=4, major=18).n_tup_upd == 1000
     alone = replace(profile.workload, run=replace(profile.workload.run, clients=1))
-    assert truncated_of(replace(profile, workload=alone)) == {}
+    assert beside_maintenance(replace(profile, workload=alone)) == {}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "rows"),
+    [
+        (("select", "insert"), 3 * 5),
+        (("select", "update", "select"), 3 * 5),
+        (("insert", "select"), 0),  # it has the stronger lock from the start
+        (("select", "lock"), 0),
+        (("insert",), 0),
+    ],
+)
+def test_reindex_and_a_transaction_may_lock_each_other_out(
+    kinds: tuple[str, ...], rows: int
+) -> None:
+    """Random profile 52000-49 stated 4,500 rows inserted; 18.4 rolled two transactions back."""
+    change = {"update": {"sets": ["v"]}}
+    profile = parse_profile(
+        {
+            "schema_version": 1,
+            "table": [{"name": "t", "rows": 9,
+                       "columns": [{"name": name, "type": "int4"} for name in ("k", "v")],
+                       "indexes": [{"name": "i", "columns": ["k"], "unique": True}]}],
+            "operation": [
+                {"table": "t", "kind": kind, "rows_per_statement": 5, "transaction": "one"}
+                | change.get(kind, {})
+                for kind in kinds
+            ],
+            "run": {"operations": 99, "clients": 3,
+                    "maintenance": [{"do": "reindex", "table": "t", "at_frac": 0.5}]},
+        }
+    )  # fmt: skip
+    assert sum(beside_maintenance(profile).values()) == rows
 
 
 def test_an_upsert_may_insert_what_another_has_inserted() -> None:
@@ -431,14 +465,12 @@ def test_when_the_twin_waits_for_the_server(server: Json, run: Json, needed: boo
 
 
 def test_what_a_run_tells_the_twin() -> None:
-    """Events inside the run, of the profile's tables, as fractions of it."""
+    """Events of the profile's tables, as fractions of the run."""
     events = (
         Event(t_s=5.0, kind="autovacuum", table="jobs", elapsed_s=2.45),
         Event(t_s=2.5, kind="checkpoint_starting"),
         Event(t_s=2.6, kind="checkpoint_complete"),
         Event(t_s=3.0, kind="autoanalyze", table="pg_class"),
-        Event(t_s=10.5, kind="autovacuum", table="jobs"),
-        Event(t_s=-0.1, kind="autovacuum", table="jobs"),
     )
     (cell,) = make_cells(_profile({"duration_s": 10}))
     given = given_by(cell, _played(events, 77))

@@ -71,6 +71,17 @@ def read_events(log: Path, start_bytes: int, began_at: float) -> tuple[Event, ..
     return tuple(events)
 
 
+def within(events: Sequence[Event], until_s: float) -> tuple[Event, ...]:
+    """
+    Those of the clients' time; what was under way at its end is in if most of it had been done.
+
+    Args:
+        events: What the log tells.
+        until_s: When the last client had ended, in seconds since the first one started.
+    """
+    return tuple(event for event in events if 0 <= event.middle_s <= until_s)
+
+
 def place_events(events: Sequence[Event], ended: Ended, began_at: float) -> tuple[Event, ...]:
     """
     Say of each event how many of the clients' transactions had ended by then.

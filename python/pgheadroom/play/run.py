@@ -20,7 +20,7 @@ from pgheadroom.outcome import Outcome, mid
 from pgheadroom.play.clients import Clients
 from pgheadroom.play.course import ClientsCourse
 from pgheadroom.play.ended import Ended
-from pgheadroom.play.events import Event, place_events, read_events
+from pgheadroom.play.events import Event, place_events, read_events, within
 from pgheadroom.play.load import load
 from pgheadroom.play.maintenance import Maintainer
 from pgheadroom.play.measured import (
@@ -259,14 +259,10 @@ class _Play:
         held: tuple[Hold, ...] = ()
         if self.maintainer is not None:
             maintained, held = self.maintainer.placed(log, log_start, ended)
-        in_run = [
-            event
-            for event in read_events(log, log_start, began_at)
-            if 0 <= event.middle_s <= ended_at - began_at
-        ]
+        events = within(read_events(log, log_start, began_at), ended_at - began_at)
         holds = read_holds(log, log_start, began_at, DATABASE)
         return _Happened(
-            events=place_events(in_run, ended, began_at),
+            events=place_events(events, ended, began_at),
             holds=(*place_holds(holds, ended, began_at), *held),
             maintained=maintained,
         )

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 
 from pgheadroom.outcome import KEYS, SHARES, Outcome, Value, mid, middle, outcome_of
-from pgheadroom.profile import Profile, RowRange
+from pgheadroom.profile import Profile
 from pgheadroom.profile.standing_in import standing_in
 from pgheadroom.types import Interval
 from pgheadroom.units import PAGE_BYTES
@@ -100,9 +100,6 @@ _PER_MODIFIED_PAGE = {
     "wal_fpi_bytes": PAGE_BYTES,
     "wal_bytes": PAGE_BYTES,
 }
-# A client that is in a transaction when TRUNCATE asks for its lock, and one that waits behind it,
-# have statements on either side of it that the twin draws otherwise.
-_TURNS_BESIDE_TRUNCATE = 2
 _UPDATES = ("n_tup_hot_upd", "n_tup_newpage_upd")
 _OF_THE_HEAP = (*_UPDATES, "heap_pages", *_STEADY, *SHARES)
 _COUNTS_OF_PAGES = ("heap_pages", "pages_modified")
@@ -225,7 +222,7 @@ def spread(
     by_clock: bool = False,
     logs_hints: bool = False,
     made_up: MadeUp = NOTHING,
-    truncated: Mapping[str, float] | None = None,
+    beside: Mapping[str, float] | None = None,
     upserted: Collection[str] = (),
     with_gin: Collection[str] = (),
 ) -> Outcome:
@@ -240,11 +237,11 @@ def spread(
         by_clock: Whether autovacuum and checkpoints went by a simulated clock.
         logs_hints: Whether the first hint on a page is logged with its image.
         made_up: How little is known of values of expressions in indexes.
-        truncated: Rows of tables that statements find or not, by table (`truncated_of`).
+        beside: Rows of tables whose counts maintenance makes uncertain (`beside_maintenance`).
         upserted: Tables with upserts by several clients (`upserted_of`).
         with_gin: Tables with a GIN.
     """
-    truncated = truncated or {}
+    beside = beside or {}
     assert len(runs) >= 2, "one run shows no spread"
     times = _BY_CLOCK if by_clock else int(clients == 1 or samples.share < 1)
     parts = {name: [run.by_table[name] for run in runs] for name in runs[0].by_table}
@@ -259,7 +256,7 @@ def spread(
             WHOLE if name in samples.entire else _of_table(part, samples),
             times,
             (made_up.times, made_up.indexes.get(name, 0)),
-            _steady_halves(part, truncated.get(name, 0), int(name in upserted)),
+            _steady_halves(part, beside.get(name, 0), int(name in upserted)),
         )
         for name, part in parts.items()
     }
@@ -272,7 +269,7 @@ def spread(
     opened = sum(_of_table(part, samples).open_pages for part in sampled)
     of_all = replace(samples, open_pages=opened)
     of_values = (made_up.times, sum(made_up.indexes.values()))
-    steady = _steady_halves(runs, sum(truncated.values()), len(upserted))
+    steady = _steady_halves(runs, sum(beside.values()), len(upserted))
     whole = _spread_of(runs, growth, of_all, times, of_values, steady)
     return replace(whole, by_table=tables)
 
@@ -303,40 +300,6 @@ def _over_draws(runs: Sequence[Outcome]) -> Outcome:
     return outcome_of(found)
 
 
-def truncated_of(profile: Profile) -> Mapping[str, float]:
-    """
-    Rows of each table that statements beside a TRUNCATE of it find or not, with several clients.
-
-    With one client nothing runs beside it.
-    """
-    run = profile.workload.run
-    rows: dict[str, float] = {}
-    if run.clients == 1:
-        return rows
-    for command in run.maintenance:
-        if command.do == "truncate":
-            most = _rows_of_a_transaction(profile, command.table)
-            beside = _TURNS_BESIDE_TRUNCATE * run.clients * most
-            rows[command.table] = rows.get(command.table, 0) + beside
-    return rows
-
-
-def upserted_of(profile: Profile) -> frozenset[str]:
-    """
-    Tables whose counts of inserted and deleted rows several clients' upserts make uncertain.
-
-    A row that an upsert has inserted and then finds to be another one's counts as inserted and
-    deleted; the twin's upserts look and insert at once.
-
-    Source: `ExecInsert` and `heap_abort_speculative`, src/backend/executor/nodeModifyTable.c and
-    src/backend/access/heap/heapam.c (REL_18_STABLE).
-    """
-    if profile.workload.run.clients == 1:
-        return frozenset()
-    operations = profile.workload.operations
-    return frozenset(one.table for one in operations if one.kind == "upsert")
-
-
 def _steady_halves(runs: Sequence[Outcome], truncated: float, upserted: int) -> Mapping[str, float]:
     """By how much counts are uncertain that statements decide; those that are certain are none."""
     counted_at_all = [key for key in _STEADY if any(run.value(key) for run in runs)]
@@ -345,18 +308,6 @@ def _steady_halves(runs: Sequence[Outcome], truncated: float, upserted: int) -> 
         for key in ("n_tup_ins", "n_tup_del"):
             halves[key] = truncated + _NORMAL * math.sqrt(_CHANCE_LEAST * upserted)
     return halves
-
-
-def _rows_of_a_transaction(profile: Profile, table: str) -> int:
-    """How many rows of the table one transaction changes, at most."""
-    found: dict[object, int] = {}
-    for number, operation in enumerate(profile.workload.operations):
-        if operation.table == table:
-            key = number if operation.transaction is None else operation.transaction
-            rows = operation.rows_per_statement
-            most = rows.max_rows if isinstance(rows, RowRange) else rows
-            found[key] = found.get(key, 0) + most
-    return max(found.values(), default=0)
 
 
 def made_up_of(profile: Profile) -> MadeUp:

@@ -28,9 +28,8 @@ from pgheadroom.predict.spread import (
     made_up_of,
     over_draws,
     spread,
-    truncated_of,
-    upserted_of,
 )
+from pgheadroom.predict.uncertain_rows import beside_maintenance, upserted_of
 from pgheadroom.predict.without_row import Turns, said_of, turns_of
 from pgheadroom.profile import Profile
 from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR
@@ -205,7 +204,7 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
             by_clock=by_itself(runs) is not None,
             logs_hints=plan.model.storage == "local" and _logs_hints(profile, major),
             made_up=made_up_of(profile),
-            truncated=truncated_of(profile),
+            beside=beside_maintenance(profile),
             upserted=upserted_of(profile),
             with_gin={
                 table.name

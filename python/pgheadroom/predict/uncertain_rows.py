@@ -1,0 +1,107 @@
+"""
+Rows of which nobody can say beforehand whether several clients' statements count them.
+
+What the statements decide (`n_tup_ins`, `n_tup_upd`, `n_tup_del`) is equal in all of the twin's
+runs and certain, except beside commands of maintenance that lock tables, and in upserts.
+
+    client:       SELECT FROM t [AccessShare, index too]      INSERT INTO t: waits for ShareLock
+    maintenance:        REINDEX t [ShareLock]  waits for the index   <- a deadlock
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from pgheadroom.profile import Operation, Profile, RowRange
+
+# A client that is in a transaction when TRUNCATE asks for its lock, and one that waits behind it,
+# have statements on either side of it that the twin draws otherwise.
+_TURNS_BESIDE_TRUNCATE = 2
+_WRITING = frozenset({"insert", "update", "delete", "upsert"})
+
+
+def beside_maintenance(profile: Profile) -> Mapping[str, float]:
+    """Rows of each table whose counts commands of maintenance make uncertain."""
+    return Counter(truncated_of(profile)) + Counter(deadlocked_of(profile))
+
+
+def truncated_of(profile: Profile) -> Mapping[str, float]:
+    """
+    Rows of each table that statements beside a TRUNCATE of it find or not, with several clients.
+
+    With one client nothing runs beside it.
+    """
+    run = profile.workload.run
+    rows: dict[str, float] = {}
+    if run.clients == 1:
+        return rows
+    for command in run.maintenance:
+        if command.do == "truncate":
+            most = _rows_of_a_transaction(profile, command.table)
+            beside = _TURNS_BESIDE_TRUNCATE * run.clients * most
+            rows[command.table] = rows.get(command.table, 0) + beside
+    return rows
+
+
+def deadlocked_of(profile: Profile) -> Mapping[str, float]:
+    """
+    Rows of each table that transactions may lose in a deadlock with REINDEX.
+
+    Who has read a table by an index in a transaction and then writes to it waits for the
+    ShareLock of REINDEX, which waits for the index; whose `deadlock_timeout` ends first is rolled
+    back.
+    Each client may be in such a transaction. The twin's REINDEX waits until nobody is in one.
+
+    Source: `ReindexIndex` and `reindex_index`, src/backend/commands/indexcmds.c and
+    src/backend/catalog/index.c (REL_18_STABLE).
+    """
+    run = profile.workload.run
+    rows: Counter[str] = Counter()
+    if run.clients == 1:
+        return rows
+    for command in run.maintenance:
+        if command.do == "reindex":
+            for transaction in profile.workload.transactions():
+                if _reads_then_writes(transaction, command.table):
+                    for operation in transaction:
+                        if operation.kind in _WRITING:
+                            rows[operation.table] += run.clients * _most_rows(operation)
+    return rows
+
+
+def upserted_of(profile: Profile) -> frozenset[str]:
+    """
+    Tables whose counts of inserted and deleted rows several clients' upserts make uncertain.
+
+    A row that an upsert has inserted and then finds to be another one's counts as inserted and
+    deleted; the twin's upserts look and insert at once.
+
+    Source: `ExecInsert` and `heap_abort_speculative`, src/backend/executor/nodeModifyTable.c and
+    src/backend/access/heap/heapam.c (REL_18_STABLE).
+    """
+    if profile.workload.run.clients == 1:
+        return frozenset()
+    operations = profile.workload.operations
+    return frozenset(one.table for one in operations if one.kind == "upsert")
+
+
+def _rows_of_a_transaction(profile: Profile, table: str) -> int:
+    """How many rows of the table one transaction changes, at most."""
+    found: dict[object, int] = {}
+    for number, operation in enumerate(profile.workload.operations):
+        if operation.table == table:
+            key = number if operation.transaction is None else operation.transaction
+            found[key] = found.get(key, 0) + _most_rows(operation)
+    return max(found.values(), default=0)
+
+
+def _reads_then_writes(transaction: tuple[Operation, ...], table: str) -> bool:
+    of_table = [operation.kind for operation in transaction if operation.table == table]
+    read = next((n for n, kind in enumerate(of_table) if kind not in _WRITING), len(of_table))
+    return any(kind in _WRITING for kind in of_table[read:])
+
+
+def _most_rows(operation: Operation) -> int:
+    rows = operation.rows_per_statement
+    return rows.max_rows if isinstance(rows, RowRange) else rows
