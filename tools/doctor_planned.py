@@ -239,6 +239,7 @@ def _plan(cluster: Cluster, target: str, case: PlannedCase) -> Plan:
         sleep=before,
         ahead_s=case.ahead_s,
     )
+    assert plan is not None, case.what
     return plan
 
 

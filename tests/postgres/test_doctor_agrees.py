@@ -80,6 +80,7 @@ def everything(
         found, plan = examine_and_plan(
             conninfo(cluster, "postgres"), {}, EVERYTHING, ahead_s=31 * DAY_S
         )
+        assert plan is not None
         yield cluster, found, plan
 
 

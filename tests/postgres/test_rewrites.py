@@ -347,6 +347,7 @@ def test_a_doctors_plan_by_each_tool(programs: ServerPrograms, tmp_path: Path) -
             observed.load(cluster, "ANALYZE big")
             wish = PlanWish(rewrite=asked[tool])
             _, plan = examine_and_plan(target, {}, wish, rules=[rule_named("bloated-table")])
+            assert plan is not None
             assert [step.tool for step in plan.work] == [tool], plan.notes
             path = tmp_path / f"{number}.json"
             path.write_text(plan_text(plan), encoding="utf-8")

@@ -133,6 +133,8 @@ def planned(
         then=then,
         say=say,
     )
+    if plan is None:
+        return found
     write_plan(plan, asked.paths, none="no remedy can be a step")
     if asked.interval_s is None and any(
         claim.measure == "wal_bytes_per_entry"

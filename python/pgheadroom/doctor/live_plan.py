@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from pgheadroom.doctor.examining import APPLICATION_NAME, Examination
-from pgheadroom.doctor.planning import PlanGrounds, PlanWish, plan_findings
+from pgheadroom.doctor.planning import PlanGrounds, PlanWish, plan_findings, refuse_standby
 from pgheadroom.doctor.remedy_facts import RemedyFacts
 from pgheadroom.doctor.rule import Rule
 from pgheadroom.doctor.rules import all_rules
@@ -18,11 +18,15 @@ from pgheadroom.doctor.standbys import standby_evidence
 from pgheadroom.doctor.values import Diagnosis
 from pgheadroom.errors import SourceError
 from pgheadroom.plan.marks import read_catalog
+from pgheadroom.plan.remedies import WalWindow
 from pgheadroom.plan.values import Plan
 from pgheadroom.plan.wal_window import read_wal, window_of
 from pgheadroom.progress import Say
 from pgheadroom.sources.session import read_only_session
 from pgheadroom.units import show_duration
+
+if TYPE_CHECKING:
+    import psycopg
 
 
 def examine_and_plan(
@@ -37,9 +41,12 @@ def examine_and_plan(
     say: Say = lambda _: None,
     sleep: Callable[[float], None] = time.sleep,
     ahead_s: float = 0.0,
-) -> tuple[Diagnosis, Plan]:
+) -> tuple[Diagnosis, Plan | None]:
     """
     Examine a database and plan, only reading.
+
+    What would refuse a plan is told before anybody watches; what was found is given even where the
+    connection ended before a plan could be made.
 
     Args:
         target: A connection, as libpq takes it.
@@ -54,10 +61,12 @@ def examine_and_plan(
         sleep: Waits.
         ahead_s: By how much clocks are taken to be later than they are.
 
+    Returns:
+        The findings that count; and the plan, or None where the connection ended before it.
+
     Raises:
         InputError: A standby that is named is none of this server, or the server is one itself.
         ConnectionFailed: A server does not answer.
-        SourceError: The connection ended before a plan could be made.
     """
     import psycopg  # noqa: PLC0415 - loads libpq, which most commands do not need
 
@@ -66,13 +75,11 @@ def examine_and_plan(
         examination = Examination(
             connection, all_rules() if rules is None else rules, ahead_s=ahead_s
         )
+        refuse_standby(connection.execute("SELECT pg_is_in_recovery()").fetchone() == (True,))
+        standby_evidence(connection, standbys, ahead_s=ahead_s)
         wal = None
         if interval_s is not None:
-            begin = read_wal(connection)
-            examination.start()
-            say(f"watching for {show_duration(interval_s)}")
-            sleep(interval_s)
-            wal = window_of(begin, read_wal(connection))
+            wal = _watched(connection, examination, interval_s, say, sleep)
         found = then(examination.end())
         try:
             catalog = read_catalog(connection)
@@ -84,12 +91,32 @@ def examine_and_plan(
                 wal=wal,
             )
             plan = plan_findings(found, grounds, wish)
-        except psycopg.Error as error:
-            with suppress(psycopg.Error):
-                connection.close()
-            said = str(error).strip().splitlines()[0]
-            raise SourceError(f"no plan could be made: {said}") from None
+        except (psycopg.Error, SourceError) as error:
+            said = next(iter(str(error).strip().splitlines()), "")
+            say(f"no plan could be made: {said}")
+            return found, None
     return found, plan
+
+
+def _watched(
+    connection: psycopg.Connection[Any],
+    examination: Examination,
+    interval_s: float,
+    say: Say,
+    sleep: Callable[[float], None],
+) -> WalWindow | None:
+    """The log of the interval; None where it was cut short, or counters were reset in it."""
+    import psycopg  # noqa: PLC0415 - as above
+
+    try:
+        begin = read_wal(connection)
+        examination.start()
+        say(f"watching for {show_duration(interval_s)}")
+        sleep(interval_s)
+        return window_of(begin, read_wal(connection))
+    except (psycopg.Error, KeyboardInterrupt, SystemExit):
+        say("the interval was cut short")
+        return None
 
 
 def _is_superuser(facts: RemedyFacts) -> bool:

@@ -100,12 +100,22 @@ def plan_findings(diagnosis: Diagnosis, grounds: PlanGrounds, wish: PlanWish) ->
         InputError: The server is a standby, or the way to rewrite is not known.
     """
     check_rewrite(wish.rewrite)
-    if diagnosis.examined.in_recovery:
-        raise InputError(
-            "the server is a standby: expected its primary, where a plan can be carried out; "
-            "--standby names its standbys"
-        )
+    refuse_standby(diagnosis.examined.in_recovery)
     return _Planner(diagnosis, grounds, wish).plan()
+
+
+def refuse_standby(is_one: bool) -> None:
+    """
+    Refuse to plan where nothing can be carried out.
+
+    Raises:
+        InputError: It is a standby.
+    """
+    if is_one:
+        raise InputError(
+            "the server is a standby: expected its primary, where a plan can be carried out, and "
+            "which is told of its standbys"
+        )
 
 
 class _Planner:
