@@ -116,3 +116,49 @@ def test_mistakes(options: tuple[str, ...], code: int, said: str, in_process: Ru
     done = in_process("doctor", *options)
     assert done.returncode == code
     assert said in done.stderr
+
+
+def test_a_plan_and_its_forms(server: Cluster, in_process: Run, tmp_path: Path) -> None:
+    """One file for `apply`, others to read; what would do nothing is refused with what would."""
+    env = server.client_env()
+    where = ("-h", env["PGHOST"], "-p", env["PGPORT"], "-U", "postgres", "-d", "postgres")
+    paths = [tmp_path / f"plan.{ending}" for ending in ("json", "md", "sql")]
+    asked = [word for path in paths for word in ("--plan", str(path))]
+    done = in_process("doctor", *where, *asked, "--settings")
+    assert done.returncode == 0, done.stderr
+    assert "plan: 2 steps in" in done.stderr
+    assert "made without an interval" not in done.stderr, "nothing was written to the index"
+    plan = json.loads(paths[0].read_text(encoding="utf-8"))
+    Draft202012Validator(json.loads((SCHEMA.parent / "plan.schema.json").read_text())).validate(
+        plan
+    )
+    assert [step["kind"] for step in plan["remedies"]] == ["set_server", "drop_index"]
+    assert "## Step 2: drop index" in paths[1].read_text(encoding="utf-8")
+    assert 'DROP INDEX CONCURRENTLY "public".' in paths[2].read_text(encoding="utf-8")
+
+    applied = in_process("apply", str(paths[0]), *where, "--yes", "-f", "json")
+    assert applied.returncode == 0, applied.stderr
+    record = json.loads(applied.stdout)
+    schema = json.loads((SCHEMA.parent / "applied.schema.json").read_text())
+    Draft202012Validator(schema).validate(record)
+    verify = ("verify", str(paths[0]), *where, "--for", "10ms")
+    found = in_process(*verify, "-f", "json")
+    assert found.returncode == 0, found.stdout
+    schema = json.loads((SCHEMA.parent / "verification.schema.json").read_text())
+    Draft202012Validator(schema).validate(json.loads(found.stdout))
+    assert {one["verdict"] for one in json.loads(found.stdout)["claims"]} == {"held"}
+    for form, said in (("csv", "given_back_bytes"), ("markdown", "| held |"), ("text", "held")):
+        assert said in in_process(*verify, "-f", form).stdout
+    refused = in_process(*verify, "--log", str(server.log_path))
+    assert refused.returncode == 2
+    assert "--log does nothing with a plan of the doctor's" in refused.stderr
+
+    for options, why in (
+        (("--settings",), "--settings does nothing without a plan"),
+        (("--standby", "dbname=x"), "--standby does nothing without a plan"),
+        (("--plan", "p.json", "--rewrite", "copy"), "rewrite 'copy' is not known"),
+        (("--plan", "p.json", "dbname=x", "dbname=y"), "--plan does nothing with several servers"),
+    ):
+        odd = in_process("doctor", *where, *options)
+        assert odd.returncode == 2, odd.stderr
+        assert why in " ".join(odd.stderr.split()), odd.stderr
