@@ -31,6 +31,7 @@ __all__ = [
     "WalPacked",
     "WalSums",
     "__version__",
+    "arrivals_at_rate",
     "btree_build_pages",
     "cluster_decay",
     "decode_btree_page",
@@ -593,6 +594,19 @@ def drawn_keys(
     Raises:
         InputError: The text is not the JSON of a profile.
         TwinError: The twin cannot play it.
+    """
+
+def arrivals_at_rate(seed: int, clients: int, rate_per_s: float, duration_s: float) -> int:
+    """
+    How many transactions pgbench begins at a rate (`--rate`) within a duration.
+
+    Args:
+        seed: Of `--random-seed`.
+        clients: Its clients, in one thread.
+        rate_per_s: Above 0, of all of them.
+        duration_s: From its first look at the time on.
+
+    Source: `getPoissonRand`, src/bin/pgbench/pgbench.c (REL_18_STABLE).
     """
 
 def needed_bytes(profile_json: str, transactions: int | None = None) -> int:

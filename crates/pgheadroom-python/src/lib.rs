@@ -68,7 +68,9 @@ mod _core {
     use super::tprocc::simulate_tprocc;
 
     #[pymodule_export]
-    use super::twin::{Progress, Simulated, TableOutcome, drawn_keys, needed_bytes, simulate};
+    use super::twin::{
+        Progress, Simulated, TableOutcome, arrivals_at_rate, drawn_keys, needed_bytes, simulate,
+    };
 
     #[pymodule_export]
     use super::wal_what_if::{WalCourses, WalPacked, wal_courses, wal_packed};

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use pgheadroom_layout::PgVersion;
 use pgheadroom_models::{Engine, Storage};
 use pgheadroom_twin::order::Order;
+use pgheadroom_twin::pgbench::Generators;
 use pgheadroom_twin::profile::estimate;
 use pgheadroom_twin::profile::{Monitor, ProfileError, ProfileSpec};
 use pgheadroom_twin::run::{self, Outcome};
@@ -339,6 +340,12 @@ pub fn engine_of(name: &str) -> Result<Engine, ProfileError> {
 pub fn needed_bytes(profile_json: &str, transactions: Option<u64>) -> PyResult<u64> {
     let spec = ProfileSpec::from_json(profile_json).map_err(CoreError::from)?;
     Ok(estimate::needed_bytes(&spec, transactions))
+}
+
+/// How many transactions pgbench begins at a rate.
+#[pyfunction]
+pub fn arrivals_at_rate(seed: u64, clients: usize, rate_per_s: f64, duration_s: f64) -> u64 {
+    Generators::new(seed, clients).arrivals(rate_per_s, duration_s)
 }
 
 /// The keys that a profile's clients draw.

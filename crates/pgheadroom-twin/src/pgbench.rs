@@ -263,6 +263,7 @@ pub struct Generators {
     /// `:default_seed`, where `hash` and `permute` are given none.
     pub default_seed: i64,
     choice: Prng,
+    throttle: Prng,
 }
 
 impl Generators {
@@ -281,6 +282,30 @@ impl Generators {
             clients,
             default_seed,
             choice: Prng::from_seed(base.next_u64()),
+            throttle: Prng::from_seed(base.next_u64()),
+        }
+    }
+
+    /// How many transactions come within so many seconds of `--rate`, from its beginning on.
+    ///
+    /// A server that is late at the end has not begun the last of them.
+    ///
+    /// Source: `getPoissonRand` and `CSTATE_PREPARE_THROTTLE` in `advanceConnectionState`,
+    /// src/bin/pgbench/pgbench.c (REL_18_STABLE).
+    #[allow(clippy::cast_possible_truncation)] // as there
+    #[must_use]
+    pub fn arrivals(mut self, rate_per_s: f64, duration_s: f64) -> u64 {
+        let throttle_delay_us = 1e6 / rate_per_s;
+        let end_us = (duration_s * 1e6) as i64;
+        let mut trigger_us = 0_i64;
+        let mut found = 0;
+        loop {
+            let uniform = 1.0 - self.throttle.fraction();
+            trigger_us += (-uniform.ln() * throttle_delay_us + 0.5) as i64;
+            if trigger_us > end_us {
+                return found;
+            }
+            found += 1;
         }
     }
 

@@ -126,7 +126,7 @@ def _length(profile: Profile, found: Simulation, clock: Clock) -> Assumed:
     """How long the run is, where the profile says only the one or the other."""
     run = profile.workload.run
     if clock.at_rate:
-        said = f"{found.transactions}: rate_per_s times duration_s, and Poisson's spread of it"
+        said = f"{found.transactions}: those that pgbench begins of this seed at rate_per_s"
         return {"run.operations": said}
     if run.duration_s is not None:
         return {"run.operations": f"{found.transactions}: {clock.said}, times duration_s"}

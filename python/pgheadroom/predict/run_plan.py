@@ -8,11 +8,9 @@ says all.
 from __future__ import annotations
 
 import json
-import math
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import Literal
 
 from pgheadroom import _core
@@ -25,6 +23,12 @@ from pgheadroom.predict.sampling import PageSample
 from pgheadroom.profile import Profile, Snapshot, to_json
 from pgheadroom.profile.settings import check_values
 from pgheadroom.types import PgVersion, Span
+
+# A server that is late at the end of a run at a rate has not begun the last transactions. Six runs
+# on 18.4 and 16.14 beside other work were late by a few ms with one client and by up to 40 ms
+# with four.
+_LATE_MOST_S = 0.04
+_LATE_FIRST = 0.2
 
 Storage = Literal["local", "log-structured"]
 """
@@ -335,8 +339,9 @@ def transactions_of(
     """
     How many transactions a duration is; None where the profile says it.
 
-    At a rate their number is Poisson's, as pgbench's throttle makes it; the runs of a cell take
-    the quantiles of that in turn, the first the median. Else as many as the clock has.
+    At a rate as many as pgbench's throttle makes of the seed, but those that a server which is late
+    at the end does not begin: the runs of a cell are late by evenly spread times. Else as many as
+    the clock has.
 
     Raises:
         InputError: A duration without a rate, and neither a clock nor a server's run tells the
@@ -346,9 +351,10 @@ def transactions_of(
     if run.duration_s is None:
         return None
     if run.rate_per_s is not None:
-        mean = run.rate_per_s * run.duration_s
-        place = 0.5 if seed == 0 else (seed - 0.5) / (seeds - 1)
-        return max(1, round(mean + NormalDist().inv_cdf(place) * math.sqrt(mean)))
+        place = _LATE_FIRST if seed == 0 else (seed - 0.5) / (seeds - 1)
+        begun_s = max(run.duration_s - place * _LATE_MOST_S, 0.0)
+        arrived = _core.arrivals_at_rate(run.seed, run.clients, run.rate_per_s, begun_s)
+        return max(1, arrived)
     if given.operations is None and clock is not None:
         return max(run.clients, round(clock.per_s * run.duration_s))
     if given.operations is None:
