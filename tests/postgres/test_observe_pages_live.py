@@ -143,3 +143,41 @@ def _without_redirects(profile: Profile) -> Profile:
         for table in profile.tables
     )
     return replace(profile, tables=tables)
+
+
+ADDED = f"""
+CREATE TABLE migrated (id int4 PRIMARY KEY, f char(84) NOT NULL) WITH (autovacuum_enabled = off);
+ALTER TABLE migrated ADD COLUMN n int4 DEFAULT 0, ADD COLUMN kind text DEFAULT 'of a kind';
+INSERT INTO migrated SELECT i, 'f' FROM generate_series(1, {ROWS}) i;
+CREATE TABLE lived (id int4 PRIMARY KEY, f char(84) NOT NULL) WITH (autovacuum_enabled = off);
+INSERT INTO lived SELECT i, 'f' FROM generate_series(1, {ROWS}) i;
+ALTER TABLE lived ADD COLUMN n int4 DEFAULT 0, ADD COLUMN kind text DEFAULT 'of a kind';
+DELETE FROM migrated WHERE id BETWEEN 1000 AND 2000 AND id % 2 = 0;
+DELETE FROM lived WHERE id BETWEEN 1000 AND 2000 AND id % 2 = 0;
+VACUUM ANALYZE
+"""
+
+
+@pytest.mark.each
+def test_rows_that_are_younger_than_a_column_have_it(programs: ServerPrograms) -> None:
+    """
+    The catalogue says of both tables that rows may lack columns; their fullest pages say which do.
+
+    Migrations add columns before there are rows. Then a page is full with all of them, and how
+    full the others are is known; rows of before lie more to a page than whole ones could.
+    """
+    with Host(programs) as host:
+        cluster = host.cluster("main")
+        cluster.start({"autovacuum": "off"})
+        observed.load(cluster, ADDED)
+        profile = observed.profile_of(observed.watched(cluster))
+        with cluster.connect() as connection:
+            missing = connection.execute(
+                "SELECT count(*) FROM pg_attribute WHERE atthasmissing AND attname IN ('n', 'kind')"
+            ).fetchall()
+    assert missing == [(4,)]
+    migrated, lived = profile.table("migrated"), profile.table("lived")
+    assert observed.facts(profile, "migrated").added_columns == ("n", "kind")
+    assert lived.pages == ()
+    halves = [kind for kind in migrated.pages if kind.rows < 0.7 * (migrated.rows_per_page or 0)]
+    assert 0.1 < sum(kind.pages_frac for kind in halves) < 0.25
