@@ -184,6 +184,14 @@ def page() -> str:
         "- Storage parameters: "
         + ", ".join(f"`{name}`" for name in refused("storage_parameters.txt"))
         + ".",
+        "",
+        "All of them came with 19. The weights say in which order a worker goes through tables "
+        "that are due: by score, the most times that one is over one of its thresholds "
+        "(`relation_needs_vacanalyze`, `do_autovacuum`). The twin's worker goes through them in "
+        "the order of `pg_class`, as all do to 18, and on 19 if all weights are 0. So they are "
+        "refused, and by the clock several tables that are due at once come in another order on "
+        "19; `prove` is told by its run when each came. Parallel workers of autovacuum share "
+        "their memory and cost, which is not played for VACUUM either.",
     ]
     return "\n".join(lines) + "\n"
 
