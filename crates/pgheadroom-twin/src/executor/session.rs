@@ -19,7 +19,7 @@ use crate::executor::cursor::Cursor;
 use crate::executor::parked::Waiting;
 use crate::executor::session_table::SessionTable;
 use crate::executor::table::Table;
-use crate::executor::{Database, Relation};
+use crate::executor::{Database, Relation, TableId};
 use crate::heap::InsertTargetBlock;
 use crate::procarray::Isolation;
 use pgheadroom_layout::BlockNumber;
@@ -137,6 +137,19 @@ impl Database {
             self.forget_targets(number, [true; 2]);
             self.tables[number].forget_index_targets();
         }
+    }
+
+    /// Every session was told of changes to the catalogue entries of this table and its indexes, as
+    /// an ANALYZE makes them: those of other tables go on where they inserted last.
+    ///
+    /// Source: `vac_update_relstats`, src/backend/commands/vacuum.c, whose change of `pg_class`
+    /// invalidates that relation alone (`CacheInvalidateHeapTupleCommon`, inval.c; REL_18_STABLE).
+    ///
+    /// # Panics
+    /// When there is no such table.
+    pub fn forget_targets_of_table(&mut self, table: TableId) {
+        self.forget_targets(table.0, [true, false]);
+        self.tables[table.0].forget_index_targets();
     }
 
     /// Every session was told of a change to this relation's catalogue entry.

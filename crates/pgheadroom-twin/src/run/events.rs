@@ -454,12 +454,11 @@ impl<'a> Events<'a> {
                     let vacuum = SpreadVacuum::begin(table, at, until.max(at), db);
                     self.vacuums.push(vacuum);
                 }
-                Action::Analyze(table) => {
-                    db.forget_target_blocks();
-                    if let Some(table) = table {
-                        db.clean_pending_lists(table);
-                    }
+                Action::Analyze(Some(table)) => {
+                    db.forget_targets_of_table(table);
+                    db.clean_pending_lists(table);
                 }
+                Action::Analyze(None) => {}
                 Action::Alter(table, fillfactor) => {
                     db.set_fillfactor(table, fillfactor);
                     db.forget_target_blocks();
