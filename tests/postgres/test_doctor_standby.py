@@ -71,12 +71,19 @@ def copied_slot(primary: Cluster, standby: Cluster) -> None:
     run(primary, "postgres", create)
 
     def is_copied() -> bool:
+        # The slot's horizon follows what the log says of running transactions, a round later.
         run(
             primary,
             "postgres",
+            "SELECT pg_log_standby_snapshot();\n"
             "SELECT pg_replication_slot_advance('copied', pg_current_wal_lsn())",
         )
-        run(standby, "postgres", "SELECT pg_sync_replication_slots()")
+        # From 19 on it waits until it can; the primary's slot moves by the above alone.
+        run(
+            standby,
+            "postgres",
+            "SET statement_timeout = '2s';\n!SELECT pg_sync_replication_slots()",
+        )
         there = "SELECT count(*) = 1 FROM pg_replication_slots WHERE synced AND NOT temporary"
         return bool(asked(standby, there))
 
