@@ -284,6 +284,7 @@ CASES = (
         rule="slot-keeps-wal",
         what="segments that a slot keeps which nobody uses; it is dropped",
         make="SELECT pg_create_physical_replication_slot('kept', true);\n" + _LOG,
+        # Nothing is printed to be run: whether its consumer comes back nobody can see.
         remedy="SELECT pg_drop_replication_slot('kept');\n",
         measure=_wal_kept,
         claim="exact",

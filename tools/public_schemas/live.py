@@ -41,12 +41,13 @@ _STATISTICS = {
 def server_for_applications(major: int = 18) -> ServerPrograms:
     """A server with contrib modules where one is at hand, else the wheel's."""
     for programs in fetched():
-        if programs.version.major == major and _has_modules(programs):
+        if programs.version.major == major and has_modules_at(programs):
             return programs
     return find_programs(str(major))
 
 
-def _has_modules(programs: ServerPrograms) -> bool:
+def has_modules_at(programs: ServerPrograms) -> bool:
+    """Whether pg_stat_statements is beside the server."""
     shared = programs.program("pg_config")
     if not Path(shared).exists():
         return False
@@ -68,14 +69,14 @@ def observed(
     Raises:
         LabError: The schema could not be loaded, or a statement of the workload failed.
     """
-    has_modules = _has_modules(programs)
+    has_modules = has_modules_at(programs)
     settings = _SETTINGS | (_STATISTICS if has_modules else {})
     with Host(programs, label="public-schemas") as host:
         cluster = host.cluster("application")
         cluster.start(settings)
         try:
-            _load(application, texts, cluster, has_modules=has_modules)
-            with _under_load(application, texts, host, cluster):
+            load(application, texts, cluster, has_modules=has_modules)
+            with under_load(application, texts, host, cluster):
                 time.sleep(application.warm_s)
                 said = _observe(application, cluster, profile)
         finally:
@@ -84,9 +85,15 @@ def observed(
     return {"server": str(programs.version), "said": said}
 
 
-def _load(
+def load(
     application: Application, texts: Mapping[str, str], cluster: Cluster, *, has_modules: bool
 ) -> None:
+    """
+    Make the application's database: its schema, its rows, vacuumed and analyzed.
+
+    Raises:
+        LabError: The schema or the rows could not be loaded.
+    """
     with cluster.connect() as connection:
         connection.execute(f"CREATE DATABASE {DATABASE}".encode())
     with cluster.connect(DATABASE) as connection:
@@ -126,9 +133,15 @@ def command(*words: str) -> tuple[int, list[str]]:
 
 
 @contextmanager
-def _under_load(
+def under_load(
     application: Application, texts: Mapping[str, str], host: Host, cluster: Cluster
 ) -> Iterator[None]:
+    """
+    While one client of pgbench runs the application's statements at its rate.
+
+    Raises:
+        LabError: It has ended by itself.
+    """
     program, _ = find_client("pgbench", host.programs)
     length_s = 3600
     arguments: list[str | Path] = ["-n", "-c", "1", "-j", "1", "-M", "simple"]

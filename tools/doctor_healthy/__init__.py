@@ -1,0 +1,1 @@
+"""Servers on which all is well: what the doctor says after ten minutes of load."""
