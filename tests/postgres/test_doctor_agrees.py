@@ -60,21 +60,30 @@ def load(cluster: Cluster, scenarios: Sequence[Scenario]) -> None:
 
 @pytest.fixture(
     params=[
-        pytest.param(False, marks=pytest.mark.long(reason="beside slots and switched-off things")),
-        True,
+        pytest.param(
+            (False, True), marks=pytest.mark.long(reason="beside slots and switched-off things")
+        ),
+        pytest.param((True, True), marks=pytest.mark.long(reason="tables of some MiB are loaded")),
+        (True, False),
     ],
-    ids=["with-settings", "without"],
+    ids=["with-settings", "without", "small"],
 )
 def everything(
     newest: ServerPrograms, request: pytest.FixtureRequest
 ) -> Iterator[tuple[Cluster, Diagnosis, Plan]]:
     """One server with what is found in all scenarios of its version; slots and settings undone."""
+    is_undone, with_bloat = request.param
     with Host(newest) as host:
         cluster = host.cluster("main")
         cluster.start(SETTINGS)
-        fitting = [one for one in SCENARIOS if one.since <= cluster.version.major <= one.until]
+        fitting = [
+            one
+            for one in SCENARIOS
+            if one.since <= cluster.version.major <= one.until
+            and (with_bloat or "bloat" not in one.rule)
+        ]
         load(cluster, fitting)
-        if request.param:
+        if is_undone:
             for one in fitting:
                 run(cluster, "postgres", "".join(f"!{each};\n" for each in one.undo.split(";\n")))
         found, plan = examine_and_plan(

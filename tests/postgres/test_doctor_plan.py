@@ -357,16 +357,9 @@ def test_a_drop_that_was_stopped(newest: ServerPrograms, tmp_path: Path) -> None
         assert catalog(cluster) == before
 
 
+@pytest.mark.long(reason="as the drop above, of a build and of a rebuild")
 @pytest.mark.parametrize(
-    ("rule", "table"),
-    [
-        ("foreign-key-without-index", "child"),
-        pytest.param(
-            "bloated-index",
-            "wide",
-            marks=pytest.mark.long(reason="as the one above, of a rebuild"),
-        ),
-    ],
+    ("rule", "table"), [("foreign-key-without-index", "child"), ("bloated-index", "wide")]
 )
 def test_a_build_that_was_stopped(
     newest: ServerPrograms, tmp_path: Path, rule: str, table: str
