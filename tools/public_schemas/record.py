@@ -68,6 +68,8 @@ def _table(table: Json) -> Json:
         "counters": {name: observed["counters"][name] for name in _COUNTERS},
         "wal_bytes": wal.get("bytes"),
         "wal_fpi_bytes": wal.get("fpi_bytes"),
+        "wal_lock_bytes": _bytes_of(wal, "lock"),
+        "wal_prune_bytes": _bytes_of(wal, "prune_on_access"),
         "heap_pages": observed["main_bytes"] // BLOCK_BYTES,
         "index_pages": sum(one.get("main_bytes") or 0 for one in observed["indexes"])
         // BLOCK_BYTES,
@@ -85,6 +87,10 @@ def _table(table: Json) -> Json:
         "unattributed_frac": updates.get("unattributed_frac"),
         "assumed": updates.get("assumed") or [],
     }
+
+
+def _bytes_of(wal: Json, cause: str) -> int:
+    return int((wal.get("by_cause") or {}).get(cause, {}).get("bytes", 0))
 
 
 def proof_part(profile: Path, server: str, written: Mapping[str, Json], scratch: Path) -> Json:
