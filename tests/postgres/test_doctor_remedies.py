@@ -61,6 +61,35 @@ def test_two_keys_of_one_name(server: Cluster) -> None:
         assert [each.object for each in left] == ["one.of_parent"], "it undoes its own alone"
 
 
+def test_keys_that_one_index_serves(server: Cluster) -> None:
+    """One index for all keys that begin with the same columns; one whose build failed is built."""
+    with database(server, "keys") as dbname:
+        run(
+            server,
+            dbname,
+            "CREATE TABLE parent (a int UNIQUE, b int UNIQUE, PRIMARY KEY (a, b));\n"
+            "INSERT INTO parent SELECT i, i FROM generate_series(1, 9) i;\n"
+            "CREATE TABLE child (a int CONSTRAINT one REFERENCES parent (a),"
+            " b int CONSTRAINT two REFERENCES parent (b), c int CONSTRAINT three"
+            " REFERENCES parent (a), CONSTRAINT wide FOREIGN KEY (b, a) REFERENCES parent (b, a),"
+            " CONSTRAINT turned FOREIGN KEY (a, b) REFERENCES parent);\n"
+            "INSERT INTO child SELECT 1, 1, 1 FROM generate_series(1, 30000);\n"
+            "CREATE INDEX unfinished ON child (c);\nANALYZE;\n"
+            "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'unfinished'::regclass;\n",
+        )
+        found = {
+            each.object.removeprefix("child."): each.remedy
+            for each in examined(server, dbname, "foreign-key-without-index").findings
+        }
+        assert {name for name, remedy in found.items() if remedy.sql} == {"one", "wide"}
+        assert found["two"].text == found["turned"].text == "The index for wide serves it too."
+        assert found["three"].text.startswith("unfinished begins with these columns")
+        for rule in ("foreign-key-without-index", "invalid-index"):
+            done(server, dbname, examined(server, dbname, rule).findings)
+        for rule in ("foreign-key-without-index", "duplicate-index", "overlapping-index"):
+            assert examined(server, dbname, rule).findings == (), rule
+
+
 def test_a_threshold_and_its_undo(server: Cluster) -> None:
     """The trigger is where it was wanted to be, and then where it was."""
     with database(server, "triggers") as dbname:

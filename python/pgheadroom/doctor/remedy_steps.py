@@ -295,8 +295,10 @@ def indexed_key(facts: RemedyFacts, finding: Finding) -> RemedyStep:
     An index for a foreign key.
 
     Raises:
-        NotAStep: Its table is partitioned, or the name is taken.
+        NotAStep: Another step's index serves it, its table is partitioned, or the name is taken.
     """
+    if not finding.remedy.sql:
+        raise NotAStep(finding.remedy.text)
     row = facts.key(int(_number(finding, "constraint_oid")))
     if row is None:
         raise NotAStep(_HELD)

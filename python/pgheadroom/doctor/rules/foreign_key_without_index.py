@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pgheadroom.doctor.rule import Facts, QueryRow, Rule, bytes_a_day, bytes_held
 from pgheadroom.doctor.values import Finding, Remedy
@@ -31,6 +31,7 @@ WITH RECURSIVE tree AS (
     FROM tree t JOIN pg_class l ON l.oid = t.relid WHERE t.relkind <> 'p' GROUP BY t.root
 )
 SELECT k.oid::int8 AS oid, k.conname AS name, n.nspname AS schema, c.relname AS child,
+       c.oid::int8 AS child_oid, k.conkey::int4[] AS key,
        pn.nspname AS parent_schema, p.relname AS parent, c.relkind = 'p' AS is_partitioned,
        (SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY u.place)
         FROM unnest(k.conkey) WITH ORDINALITY u(attnum, place)
@@ -42,7 +43,17 @@ SELECT k.oid::int8 AS oid, k.conname AS name, n.nspname AS schema, c.relname AS 
        (k.conname || '_idx')::name AS index_name,
        EXISTS (SELECT FROM pg_class x
                WHERE x.relnamespace = c.relnamespace AND x.relname = (k.conname || '_idx')::name)
-         AS is_taken
+         AS is_taken,
+       -- Its build failed for no row, so it ends well when it is built again.
+       (SELECT ic.relname
+        FROM pg_index i
+        JOIN pg_class ic ON ic.oid = i.indexrelid
+        JOIN pg_am am ON am.oid = ic.relam
+        WHERE i.indrelid = k.conrelid AND NOT i.indisvalid AND NOT i.indisunique
+          AND NOT i.indisexclusion AND ic.relkind = 'i' AND NOT ic.relispartition
+          AND am.amname = 'btree' AND i.indpred IS NULL AND i.indnkeyatts >= cardinality(k.conkey)
+          AND (i.indkey::int2[])[0:cardinality(k.conkey) - 1] @> k.conkey
+        ORDER BY i.indexrelid LIMIT 1) AS unfinished
 FROM pg_constraint k
 JOIN pg_class c ON c.oid = k.conrelid
 JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -67,15 +78,16 @@ WHERE k.contype = 'f' AND k.conparentid = 0{enforced}
                 WHERE v[1]::int2 <> ALL (k.conkey)))
       AND i.indnkeyatts >= cardinality(k.conkey)
       AND (i.indkey::int2[])[0:cardinality(k.conkey) - 1] @> k.conkey)
+ORDER BY k.oid
 """
 
 
 def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
     named: set[tuple[str, str]] = set()  # of two keys with one name only one index can have it
-    for row in rows:
-        pages = int(row["relpages"] or 0)
-        if pages < _PAGES_MIN:
-            continue
+    found = [row for row in rows if int(row["relpages"] or 0) >= _PAGES_MIN]
+    served = _served(found)
+    for row in found:
+        pages = int(row["relpages"])
         size_bytes = pages * PAGE_BYTES
         deletes = int(row["n_tup_del"] or 0)
         read_a_day = facts.a_day(row, float(deletes) * size_bytes)
@@ -97,7 +109,8 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
             f"Nothing indexes ({row['columns']}) of {child}: each row that is deleted from "
             f"{parent}, or whose key changes, reads up to {pages:,} pages "
             f"({show_bytes(size_bytes)}); {deletes:,} were deleted {facts.over(row)}.",
-            remedy=_remedy(row, is_taken=row["is_taken"] or name in named),
+            remedy=_other_index(row, served)
+            or _remedy(row, is_taken=row["is_taken"] or name in named),
             price=price,
             constraint_oid=int(row["oid"]),
             relpages=pages,
@@ -105,7 +118,36 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
             read_bytes_per_delete=size_bytes,
             read_bytes_a_day=read_a_day,
         )
-        named.add(name)
+        if int(row["oid"]) not in served:
+            named.add(name)
+
+
+def _served(rows: Sequence[QueryRow]) -> Mapping[int, str]:
+    """Keys for which the index of another one begins with their columns, with that one's name."""
+    wanted: list[QueryRow] = []
+    served: dict[int, str] = {}
+    for row in sorted(rows, key=lambda one: -len(one["key"])):  # the widest first
+        columns = set(row["key"])
+        for one in wanted:
+            if one["child_oid"] == row["child_oid"] and set(one["key"][: len(columns)]) == columns:
+                served[int(row["oid"])] = str(one["name"])
+                break
+        else:
+            if row["unfinished"] is None:
+                wanted.append(row)
+    return served
+
+
+def _other_index(row: QueryRow, served: Mapping[int, str]) -> Remedy | None:
+    """Where the index that it needs is made for another reason: one is enough."""
+    if row["unfinished"] is not None:
+        return Remedy(
+            text=f"{row['unfinished']} begins with these columns and is invalid: build that again "
+            "(`invalid-index`)."
+        )
+    if int(row["oid"]) in served:
+        return Remedy(text=f"The index for {served[int(row['oid'])]} serves it too.")
+    return None
 
 
 def _remedy(row: QueryRow, *, is_taken: bool) -> Remedy:
@@ -154,7 +196,7 @@ RULE = Rule(
     "gigabyte a second out of memory), else info: it costs only what is deleted.",
     price="Bytes read: the child's pages for each row deleted from the parent. A scan ends at the "
     "first row that still refers, so it is the most.",
-    remedy="CREATE INDEX CONCURRENTLY on the referring columns.",
+    remedy="CREATE INDEX CONCURRENTLY on the referring columns, one for all keys that it serves.",
     blind="Changes of the parent's key are not counted apart from other updates. relpages is of "
     "the last VACUUM or ANALYZE; a table that was never vacuumed nor analyzed has none.",
     link="https://www.postgresql.org/docs/current/ddl-constraints.html#DDL-CONSTRAINTS-FK",
