@@ -114,6 +114,8 @@ def test_statements_and_their_undo() -> None:
         dropping(),
         dropping(index=index("t_w", 16402, tablespace="Fast disks")),
         dropping(index=index("t_x", 16403, is_valid=False)),
+        dropping(index=index("t_a", 16405, tablespace="", comment="it's\n", statistics={"2": 9})),
+        storing({"toast.autovacuum_enabled": None}, {"toast.autovacuum_enabled": "NO"}),
         step("rebuild_index", "REINDEX", index=index("t_y", 16404)),
         step("create_index", "CREATE INDEX", index=index("t_z", 0)),
         step("vacuum", "VACUUM"),
@@ -145,6 +147,17 @@ def test_statements_and_their_undo() -> None:
             "CREATE INDEX CONCURRENTLY t_w ON public.t USING btree (v); RESET default_tablespace",
         ),
         ('DROP INDEX CONCURRENTLY "public"."t_x"', None),
+        (
+            'DROP INDEX CONCURRENTLY "public"."t_a"',
+            "SET default_tablespace = ''; CREATE INDEX CONCURRENTLY t_a ON public.t USING btree "
+            "(v); RESET default_tablespace; "
+            'ALTER INDEX "public"."t_a" ALTER COLUMN 2 SET STATISTICS 9; '
+            "COMMENT ON INDEX \"public\".\"t_a\" IS E'it''s\\U0000000a'",
+        ),
+        (
+            'ALTER TABLE "public"."t" RESET (toast.autovacuum_enabled)',
+            'ALTER TABLE "public"."t" SET (toast.autovacuum_enabled = \'NO\')',
+        ),
         ('REINDEX INDEX CONCURRENTLY "public"."t_y"', None),
         (
             "CREATE INDEX CONCURRENTLY t_z ON public.t USING btree (v)",
@@ -197,6 +210,10 @@ def test_statements_and_their_undo() -> None:
             "does not make the index",
         ),
         (dropping(index=None), "an index is missing"),
+        (
+            dropping(index=index("t_v", 1, statistics={"1 SET STATISTICS 1; DROP": 1})),
+            "is no statistics target of column",
+        ),
         (step("vacuum", "VACUUM", index=index("t_v", 1)), "one too many"),
         (replace(setting(), table=TABLE), "it is of a table or of a setting"),
     ],

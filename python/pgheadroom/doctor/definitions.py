@@ -12,16 +12,31 @@ from dataclasses import replace
 
 from pgheadroom.doctor.rule import QueryRow
 from pgheadroom.doctor.values import Finding
-from pgheadroom.quoting import printable
+from pgheadroom.plan.index_marks import marks_again
+from pgheadroom.quoting import printable, shown_relation
 
-_SQL = """
+HAS_OTHER_DEFAULT = """(current_setting('default_tablespace') <> ''
+  OR EXISTS (SELECT FROM pg_db_role_setting o, unnest(o.setconfig) w
+             WHERE starts_with(w, 'default_tablespace=')))"""
+"""Whether an index that is made without a word may lie elsewhere than in the database's own
+tablespace: default_tablespace is set, here or of a role or a database."""
+MARKS = """
+       obj_description(c.oid, 'pg_class') AS comment,
+       (SELECT jsonb_object_agg(e.attnum, e.attstattarget)
+        FROM pg_attribute e WHERE e.attrelid = c.oid AND e.attstattarget >= 0) AS statistics"""
+"""Of an index, pg_class c: what its definition does not have."""
+
+_SQL = f"""
 SELECT pg_get_indexdef(i.indexrelid) AS definition, c.relkind = 'I' AS is_partitioned,
        'CREATE ' || CASE WHEN i.indisunique THEN 'UNIQUE ' ELSE '' END || 'INDEX ' AS head,
-       quote_ident(c.relname) || ' ON ' AS name, quote_ident(s.spcname) AS tablespace
+       quote_ident(c.relname) || ' ON ' AS name, n.nspname AS schema, c.relname AS own_name,
+       coalesce(quote_ident(s.spcname), CASE WHEN {HAS_OTHER_DEFAULT} THEN $$''$$ END)
+         AS tablespace,{MARKS}
 FROM pg_index i
 JOIN pg_class c ON c.oid = i.indexrelid
+JOIN pg_namespace n ON n.oid = c.relnamespace
 LEFT JOIN pg_tablespace s ON s.oid = c.reltablespace
-WHERE i.indexrelid = {oid}
+WHERE i.indexrelid = {{oid}}
   -- Who holds the table, or waits for it, would make us wait, and others behind us.
   AND NOT EXISTS (SELECT FROM pg_locks l
                   WHERE l.locktype = 'relation' AND l.mode = 'AccessExclusiveLock'
@@ -61,6 +76,7 @@ def _made_again(row: QueryRow) -> str | None:
         return None
     how = "" if row["is_partitioned"] else "CONCURRENTLY "
     made = f"{head}{how}{name}{definition.removeprefix(begin)}"
-    if row["tablespace"] is None:
-        return made
-    return f"SET default_tablespace = {row['tablespace']}; {made}; RESET default_tablespace"
+    if row["tablespace"] is not None:
+        made = f"SET default_tablespace = {row['tablespace']}; {made}; RESET default_tablespace"
+    name = shown_relation(row["schema"], row["own_name"])
+    return "; ".join((made, *marks_again(name, row["comment"], row["statistics"])))

@@ -11,15 +11,18 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from pgheadroom.doctor import definitions
 from pgheadroom.plan.remedies import PlannedIndex, PlannedRelation
 from pgheadroom.quoting import printable
 
 if TYPE_CHECKING:
     import psycopg
 
-_INDEX = """
+_INDEX = f"""
 SELECT c.oid::int8 AS oid, c.relfilenode::int8 AS relfilenode, n.nspname AS schema,
-       c.relname AS name, i.indisvalid AND i.indislive AS is_valid, s.spcname AS tablespace,
+       c.relname AS name, i.indisvalid AND i.indislive AS is_valid,
+       coalesce(s.spcname, CASE WHEN {definitions.HAS_OTHER_DEFAULT} THEN '' END) AS tablespace,
+{definitions.MARKS},
        pg_get_indexdef(c.oid) AS definition, c.relkind::text AS relkind, i.indisunique AS is_unique,
        i.indisexclusion AS is_exclusion, pg_relation_size(c.oid) AS size_bytes,
        am.amname = 'btree' AND i.indpred IS NULL AND c.relpersistence = 'p' AS is_counted,
@@ -164,6 +167,8 @@ def index_of(row: FactRow) -> PlannedIndex:
         definition=str(row["definition"]),
         tablespace=None if tablespace is None else str(tablespace),
         is_valid=bool(row["is_valid"]),
+        comment=row["comment"],
+        statistics=row["statistics"],
     )
 
 

@@ -76,14 +76,19 @@ class PlannedIndex:
     Attributes:
         relation: It; of one that is to be made OID and file are 0.
         definition: CREATE INDEX, whole.
-        tablespace: Of its own; None: the database's.
+        tablespace: Of its own; None: the database's; empty: the database's, which has to be said,
+            for somebody's default_tablespace is another.
         is_valid: Queries may use it.
+        comment: On it; None: it has none.
+        statistics: Targets of its expressions, by the number of the column; None: none has one.
     """
 
     relation: PlannedRelation
     definition: str
     tablespace: str | None
     is_valid: bool
+    comment: str | None = field(default=None, metadata=in_file(unless_none=True))
+    statistics: Mapping[str, int] | None = field(default=None, metadata=in_file(unless_none=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,11 +19,12 @@ from pgheadroom.plan.remedy_look import (
     has_happened,
     is_half,
     is_undone,
+    lacks_marks,
     look,
     not_undoable,
     why_gone,
 )
-from pgheadroom.plan.remedy_statements import drop_statement
+from pgheadroom.plan.remedy_statements import drop_statement, marks_of
 from pgheadroom.plan.statements import one_line
 from pgheadroom.plan.values import PlanStep
 
@@ -77,6 +78,8 @@ class RemedyExecution(Execution):
         """Those of the plan, and before them what drops halves."""
         seen = self._seen(step)
         made = step.undo_statements if undo else step.statements
+        if undo and step.index is not None and lacks_marks(step, seen):
+            made = marks_of(step.index)
         drops: tuple[str, ...] = ()
         if step.index is not None and is_half(step, seen):
             of = step.index.relation

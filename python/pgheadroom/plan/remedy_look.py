@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom.errors import ConnectionFailed, SourceError
+from pgheadroom.plan.index_marks import has_marks
 from pgheadroom.plan.remedies import PlannedIndex, RemedyState, RemedyStep
 from pgheadroom.settings import checkpoint_counters
 from pgheadroom.sources import sql
@@ -218,7 +219,7 @@ def is_undone(step: RemedyStep, seen: Seen) -> bool:
     if step.kind == "set_storage":
         return state.options == step.options_before
     if step.kind == "drop_index":
-        return is_that_index(step.index, step, seen)
+        return is_that_index(step.index, step, seen) and not lacks_marks(step, seen)
     if step.kind == "create_index":
         return state.oid is None
     return step.kind == "rebuild_index" and not state.leftovers
@@ -237,6 +238,15 @@ def is_half(step: RemedyStep, seen: Seen) -> bool:
 def is_that_index(index: PlannedIndex | None, step: RemedyStep, seen: Seen) -> bool:
     """Whether the index is there, valid, and made by the same statement on the same table."""
     return index is not None and _is_index(index, step, seen.index) and bool(seen.state.is_valid)
+
+
+def lacks_marks(step: RemedyStep, seen: Seen) -> bool:
+    """Whether an undo was stopped behind its build: the index is there, its comment is not yet."""
+    if step.kind != "drop_index" or not is_that_index(step.index, step, seen):
+        return False
+    assert step.index is not None, "a drop is of an index"
+    assert seen.index is not None, "seen above"
+    return not has_marks(step.index, seen.index)
 
 
 def _is_index(index: PlannedIndex, step: RemedyStep, row: SeenRow | None) -> bool:
@@ -327,7 +337,8 @@ def not_undoable(step: RemedyStep, seen: Seen) -> str | None:
         return table
     if step.options is not None and seen.state.options != step.options:
         return f"found {_listed(seen.state.options or {})}, the plan has {_listed(step.options)}"
-    if step.kind == "drop_index" and seen.index is not None and not is_half(step, seen):
+    is_begun = is_half(step, seen) or lacks_marks(step, seen)
+    if step.kind == "drop_index" and seen.index is not None and not is_begun:
         return "an index of its name is there already"
     if step.kind == "create_index" and not (
         is_that_index(step.index, step, seen) or is_half(step, seen)

@@ -20,6 +20,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from pgheadroom.errors import InputError
+from pgheadroom.plan.index_marks import marks_again, wrong_marks
 from pgheadroom.plan.remedies import (
     PlannedIndex,
     PlannedRelation,
@@ -34,7 +35,9 @@ from pgheadroom.types import Interval
 
 STORAGE = re.compile(r"(toast\.)?autovacuum_[a-z_]+", re.ASCII)
 """Storage parameters that a step may set: those of autovacuum, whose lock is a light one."""
-_STORAGE_VALUE = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,12})?|on|off|true|false", re.ASCII)
+_STORAGE_VALUE = re.compile(r"[A-Za-z0-9.+-]{1,32}", re.ASCII)
+_PLAIN_VALUE = re.compile(r"-?(0|[1-9][0-9]{0,11})(\.[0-9]{1,12})?|on|off|true|false", re.ASCII)
+"""Kept by the server as it stands; `NO`, `.5` or `007` is so only in quotes."""
 SERVER_SETTINGS = frozenset(
     {
         "max_wal_size",
@@ -80,7 +83,7 @@ _UNDO_NOTES: dict[str, str] = {
     "ALTER SYSTEM": "What was set before; the server reloads its files.",
     "ALTER TABLE": "What the table had of its own before.",
     "DROP INDEX": "The index is built again, which reads the table twice; until then what needs it "
-    "reads without it. A comment on it and statistics targets of its expressions are not put back.",
+    "reads without it. Statistics of its expressions are there again after the next ANALYZE.",
     "CREATE INDEX": "The index is dropped again.",
     "REINDEX": "Nothing to undo: the index is what it was, without its room.",
     "VACUUM": "Nothing to undo: it removes what no transaction sees.",
@@ -215,7 +218,11 @@ def _of_storage(step: RemedyStep) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _alter_table(table: str, options: Mapping[str, str | None]) -> tuple[str, ...]:
-    some = ", ".join(f"{name} = {value}" for name, value in options.items() if value is not None)
+    some = ", ".join(
+        f"{name} = {value if _PLAIN_VALUE.fullmatch(value) else shown_literal(value)}"
+        for name, value in options.items()
+        if value is not None
+    )
     none = ", ".join(name for name, value in options.items() if value is None)
     made = [f"ALTER TABLE {table} SET ({some})"] if some else []
     made += [f"ALTER TABLE {table} RESET ({none})"] if none else []
@@ -224,8 +231,13 @@ def _alter_table(table: str, options: Mapping[str, str | None]) -> tuple[str, ..
 
 def _of_drop(step: RemedyStep) -> tuple[tuple[str, ...], tuple[str, ...]]:
     index = _index(step)
-    undo = made_again(index) if index.is_valid else ()
+    undo = (*made_again(index), *marks_of(index)) if index.is_valid else ()
     return (drop_statement(index.relation),), undo
+
+
+def marks_of(index: PlannedIndex) -> tuple[str, ...]:
+    """What gives it its comment and statistics targets."""
+    return marks_again(index.relation.qualified, index.comment, index.statistics)
 
 
 def drop_statement(index: PlannedRelation) -> str:
@@ -243,8 +255,8 @@ def made_again(index: PlannedIndex) -> tuple[str, ...]:
     made = re.sub(r"\A(CREATE (?:UNIQUE )?INDEX) ", r"\1 CONCURRENTLY ", index.definition, count=1)
     if index.tablespace is None:
         return (made,)
-    space = f"SET default_tablespace = {identifier(index.tablespace)}"
-    return (space, made, "RESET default_tablespace")
+    space = identifier(index.tablespace) if index.tablespace else "''"
+    return (f"SET default_tablespace = {space}", made, "RESET default_tablespace")
 
 
 def _of_rebuild(step: RemedyStep) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -325,7 +337,7 @@ def _wrong(step: RemedyStep) -> str | None:
         return "an index is missing, or one too many"
     if step.index is not None and not is_one_index(step.index, step.table):
         return f"{step.index.definition!r} does not make the index that it is of"
-    return None
+    return None if step.index is None else wrong_marks(step.index)
 
 
 def _wrong_setting(change: ServerChange) -> str | None:
