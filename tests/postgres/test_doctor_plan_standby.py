@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import psycopg
 import pytest
 from doctor_sides import conninfo, run
 from test_doctor_plan import planned, states, written
@@ -38,11 +39,7 @@ def test_every_standby_is_asked(
         primary.start({"autovacuum": "off", "wal_level": "logical"})
         run(primary, "postgres", MAKE)
         follow(primary, standby, "of_standby")
-        end = asked(primary, "SELECT pg_current_wal_lsn()::text")
-        until(
-            lambda: bool(asked(standby, f"SELECT pg_last_wal_replay_lsn() >= '{end}'::pg_lsn")),
-            "the standby has replayed it",
-        )
+        replayed(primary, standby)
         there = conninfo(standby, "postgres")
 
         def look(*standbys: str) -> Plan:
@@ -82,6 +79,47 @@ def test_every_standby_is_asked(
         until(lambda: "has read it 1 times" in " ".join(look(there).notes), "its read is counted")
         standby.stop()
         primary.stop()
+
+
+@pytest.mark.parametrize("programs_of", servers())
+def test_what_a_standby_replays(programs_of: ServerPrograms) -> None:
+    """An index that goes, and pages that are given back, end a transaction there; a build none."""
+    works = {
+        "CREATE INDEX CONCURRENTLY t_w ON t (v)": False,
+        "DROP INDEX CONCURRENTLY t_w": True,
+        "REINDEX INDEX CONCURRENTLY t_v": True,
+        "DELETE FROM t WHERE v > 100;\nVACUUM t": True,
+    }
+    with Host(programs_of) as host:
+        primary = host.cluster("primary")
+        standby = host.copy(primary, "standby")
+        (standby.data_dir / "standby.signal").touch()
+        primary.start({"autovacuum": "off", "wal_level": "logical"})
+        run(primary, "postgres", MAKE)
+        # Without feedback, which would keep the rows for a second.
+        quick = {"max_standby_streaming_delay": "0", "hot_standby_feedback": "off"}
+        follow(primary, standby, "of_standby", **quick)
+        for work, is_ended in works.items():
+            replayed(primary, standby)
+            with standby.connect(autocommit=False) as reader:
+                reader.execute("SELECT count(*) FROM t WHERE v = 1")
+                run(primary, "postgres", work)
+                replayed(primary, standby)
+                if is_ended:
+                    with pytest.raises(psycopg.OperationalError, match="conflict with recovery"):
+                        reader.execute("SELECT 1")
+                else:
+                    reader.execute("SELECT 1")
+        standby.stop()
+        primary.stop()
+
+
+def replayed(primary: Cluster, standby: Cluster) -> None:
+    end = asked(primary, "SELECT pg_current_wal_lsn()::text")
+    until(
+        lambda: bool(asked(standby, f"SELECT pg_last_wal_replay_lsn() >= '{end}'::pg_lsn")),
+        "the standby has replayed it",
+    )
 
 
 def read_there(standby: Cluster) -> None:

@@ -7,16 +7,23 @@ from pathlib import Path
 
 import pytest
 from doctor_sides import conninfo, run
-from test_doctor_plan import SETTINGS, planned, states, written
+from test_doctor_plan import OFTEN, SETTINGS, planned, states, written
 
 from pgheadroom.cli.app import run as command
+from pgheadroom.doctor import Examination, rule_named
+from pgheadroom.doctor.planning import PlanGrounds, PlanWish, plan_findings
+from pgheadroom.doctor.remedy_facts import FactRow, RemedyFacts
+from pgheadroom.doctor.standbys import standby_evidence
 from pgheadroom.plan import read_plan
+from pgheadroom.plan.marks import read_catalog
 from pgheadroom.plan.record import record_path
 from pgheadroom.servers import Cluster, Host, ServerPrograms
+from pgheadroom.sources.session import read_only_session
 
 pytestmark = pytest.mark.usefixtures("run_parent")
 
 RULES = ("unused-index", "duplicate-index", "foreign-key-without-index", "autovacuum-off")
+NAME = '"Ü ""x"."I ""1"'
 MAKE = r"""
 CREATE SCHEMA "Ü ""x";
 SET search_path = "Ü ""x", pg_catalog;
@@ -96,27 +103,60 @@ def test_an_undo_leaves_no_trace(programs: ServerPrograms, tmp_path: Path) -> No
         assert state(cluster) == before
 
 
-def test_an_undo_that_was_stopped_behind_its_build(
+def test_what_is_back_already(
     newest: ServerPrograms, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The same command gives the index its comment; one that others made is left alone."""
+    """Whoever made an index again has undone its step; what an undo had not come to is done."""
     with Host(newest) as host:
         cluster = made(host)
         before = state(cluster)
-        path = written(planned(cluster, rules=("unused-index",)), tmp_path)
-        target = conninfo(cluster, "postgres")
-        one, *more = sorted(read_plan(path).remedies or (), key=lambda step: step.about)
-        assert len(one.undo_statements) == 4, "a place, the index, back, its comment"
+        path, target = (
+            written(planned(cluster, rules=RULES), tmp_path),
+            conninfo(cluster, "postgres"),
+        )
         assert command(["apply", str(path), target, "--yes"]) == 0
         kept = record_path(path).read_text(encoding="utf-8")
-        for step in more:
+        steps = {step.about.partition(".")[2]: step for step in read_plan(path).remedies or ()}
+        first = steps.pop('I "1').undo_statements
+        assert len(first) == 4, "a place, the index, back, its comment"
+        for step in steps.values():
             run(cluster, "postgres", ";\n".join(step.undo_statements))
-        run(cluster, "postgres", ";\n".join(one.undo_statements[:3]))
+        run(cluster, "postgres", first[1].replace(" CONCURRENTLY", "").replace("DESC", ""))
         assert command(["apply", str(path), target, "--yes", "--undo"]) == 1
-        assert "an index of its name is there already" in capsys.readouterr().out
-        assert state(cluster) == before
-        run(cluster, "postgres", 'COMMENT ON INDEX "Ü ""x"."I ""1" IS NULL')
+        said = capsys.readouterr()
+        assert "an index of its name is there already" in said.out
+        assert said.err.count("is as it was before it, by somebody else") == len(steps)
+        assert sorted(set(states(path))) == ["done", "undone"]
+        # As if an undo had ended between the build and the comment.
+        run(cluster, "postgres", f"DROP INDEX {NAME};\n" + ";\n".join(first[:3]))
         record_path(path).write_text(kept.replace('"done"', '"undoing"'), encoding="utf-8")
         assert command(["apply", str(path), target, "--yes", "--undo"]) == 0
         assert set(states(path)) == {"undone"}
         assert state(cluster) == before
+
+
+class OfTheCommandLine(RemedyFacts):
+    """As a server says it that was started with `-c`."""
+
+    def setting(self, name: str) -> FactRow | None:
+        row = super().setting(name)
+        return None if row is None else {**row, "source": "command line"}
+
+
+def test_a_setting_of_the_command_line_is_no_step(newest: ServerPrograms) -> None:
+    """ALTER SYSTEM would write it, and change nothing."""
+    with Host(newest) as host:
+        cluster = host.cluster("main")
+        cluster.start(SETTINGS)
+        run(cluster, "postgres", OFTEN)
+        with read_only_session(conninfo(cluster, "postgres"), {}) as connection:
+            found = Examination(connection, [rule_named("checkpoints-by-wal")]).end()
+            grounds = PlanGrounds(
+                facts=OfTheCommandLine(connection),
+                target=read_catalog(connection).target,
+                standbys=standby_evidence(connection, ()),
+                wal=None,
+            )
+            plan = plan_findings(found, grounds, PlanWish(settings=True))
+        assert plan.work == ()
+        assert "max_wal_size is set by the server's command line" in plan.notes[0]

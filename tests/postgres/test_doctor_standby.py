@@ -16,7 +16,7 @@ from pgheadroom.sources.session import read_only_session
 pytestmark = pytest.mark.usefixtures("run_parent")
 
 
-def follow(primary: Cluster, standby: Cluster, slot: str) -> None:
+def follow(primary: Cluster, standby: Cluster, slot: str, **more: str) -> None:
     env = primary.client_env()
     standby.start(
         {
@@ -26,6 +26,7 @@ def follow(primary: Cluster, standby: Cluster, slot: str) -> None:
             "hot_standby_feedback": "on",
             "wal_level": "logical",
             "wal_receiver_status_interval": "1s",
+            **more,
         }
     )
     query = "SELECT count(*) = 1 FROM pg_stat_replication WHERE state = 'streaming'"

@@ -243,6 +243,11 @@ class _Planner:
         row = self._grounds.facts.setting(name)
         if row is None or row["pending_restart"]:
             raise NotAStep(f"{name} waits for a restart, or is none of this server")
+        if row["source"] in ("command line", "environment variable"):
+            raise NotAStep(
+                f"{name} is set by the server's {row['source']}, which goes before its files: "
+                "change it there, and restart"
+            )
         value = None if match["name"] is None else (match["quoted"] or match["bare"])
         # Without being set it is what the server was built with, unless another file has it too.
         becomes = str(row["boot_val"]) if value is None else value

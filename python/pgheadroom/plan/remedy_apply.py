@@ -118,6 +118,7 @@ class RemedyApplier(Applier):
         tables = [as_mark(step.table) for step in wanted if step.table is not None]
         foreign = foreign_owners(self._call.connection, tables) if tables else {}
         self._changed = {}
+        wanted = [step for step in wanted if not self._is_back(step, seen[step.number])]
         for step in wanted:
             why = not_undoable(step, seen[step.number])
             if why is None and step.table is not None and step.table.oid in foreign:
@@ -128,6 +129,18 @@ class RemedyApplier(Applier):
         left = [step for step in wanted if step.number not in self._changed]
         _check_settings(self._call.connection, left, seen)
         return tuple(left)
+
+    def _is_back(self, step: RemedyStep, seen: Seen) -> bool:
+        """Whether somebody else has taken it back already; then it is so in the record."""
+        by_others = step.kind in ("create_index", "drop_index", "set_storage")
+        if not by_others or seen.table is None or not is_undone(step, seen):
+            return False
+        known = self.record.step(step.number)
+        self._call.say(f"step {step.number}: {step.about} is as it was before it, by somebody else")
+        self._execution.record = self.record.with_step(
+            replace(known, state="undone", found_out=True, found_after=seen.state, error=None)
+        )
+        return True
 
     def _is_begun(self, step: RemedyStep, seen: Seen) -> bool:
         """Whether a statement that was stopped has left something, or may have."""

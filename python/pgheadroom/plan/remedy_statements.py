@@ -8,7 +8,8 @@ and is one CREATE INDEX by PostgreSQL's grammar or is refused.
 Locks: `DROP INDEX CONCURRENTLY`, `CREATE INDEX CONCURRENTLY` and `REINDEX INDEX CONCURRENTLY` take
 SHARE UPDATE EXCLUSIVE on the table (`index_drop`, index.c; `DefineIndex` and
 `ReindexRelationConcurrently`, indexcmds.c); storage parameters of autovacuum likewise
-(`AlterTableGetRelOptionsLockLevel`, reloptions.c).
+(`AlterTableGetRelOptionsLockLevel`, reloptions.c). VACUUM truncates under ACCESS EXCLUSIVE, which
+it asks for 5 s long without waiting in the queue (`lazy_truncate_heap`, vacuumlazy.c).
 """
 
 from __future__ import annotations
@@ -77,7 +78,11 @@ _LOCKS: dict[str, tuple[str, str]] = {
     ),
     "CREATE INDEX": (_SHARE_UPDATE, f"{_OTHER_DDL}; it waits for transactions that are older"),
     "REINDEX": (_SHARE_UPDATE, f"{_OTHER_DDL}; it waits for transactions that are older"),
-    "VACUUM": (_SHARE_UPDATE, _OTHER_DDL),
+    "VACUUM": (
+        f"{_SHARE_UPDATE}, ACCESS EXCLUSIVE at its end where it gives pages back",
+        f"{_OTHER_DDL}; while it gives empty pages at the table's end back all wait, and it stops "
+        "when it sees one that waits",
+    ),
 }
 _UNDO_NOTES: dict[str, str] = {
     "ALTER SYSTEM": "What was set before; the server reloads its files.",
@@ -88,19 +93,24 @@ _UNDO_NOTES: dict[str, str] = {
     "REINDEX": "Nothing to undo: the index is what it was, without its room.",
     "VACUUM": "Nothing to undo: it removes what no transaction sees.",
 }
+_REPLAYED = (
+    "A standby replays its ACCESS EXCLUSIVE lock (an old index goes, or pages are given back), and "
+    "ends transactions there that hold the table for longer than max_standby_streaming_delay."
+)
 _RISKS: dict[str, str] = {
     "ALTER SYSTEM": "It concerns the whole server, all its databases.",
     "ALTER TABLE": "No page changes: it says when autovacuum comes. A running VACUUM of the table "
     "makes it wait.",
-    "DROP INDEX": "What reads the index plans without it from then on. Stopped in its middle, it "
-    "leaves an invalid index, which nothing reads: the same command goes on, --undo builds it "
-    "again.",
+    "DROP INDEX": f"What reads the index plans without it from then on. {_REPLAYED} "
+    "Stopped in its middle, it leaves an invalid index, which nothing reads: the same command goes "
+    "on, --undo builds it again.",
     "CREATE INDEX": "From now on each insert, and each update that is not HOT, makes an entry in "
     "it; updates of its columns cannot be HOT. Stopped in its middle, it leaves an invalid index: "
     "the same command drops that and goes on, --undo drops it.",
-    "REINDEX": "Keeps the horizon back while it runs. Stopped in its middle, it leaves an invalid "
-    "index with _ccnew in its name: the same command drops that and goes on, --undo drops it.",
-    "VACUUM": "Reads the pages that changed, and all indexes.",
+    "REINDEX": f"Keeps the horizon back while it runs. {_REPLAYED} "
+    "Stopped in its middle, it leaves an invalid index with _ccnew in its name: the same command "
+    "drops that and goes on, --undo drops it.",
+    "VACUUM": f"Reads the pages that changed, and all indexes. {_REPLAYED}",
 }
 
 
