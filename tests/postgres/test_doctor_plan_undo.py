@@ -38,6 +38,8 @@ ALTER INDEX "I 2" ALTER COLUMN 1 SET STATISTICS 500;
 ALTER INDEX "I 2" ALTER COLUMN 2 SET STATISTICS 0;
 CREATE INDEX "I 3" ON "T t" (a);
 CREATE INDEX "I 4" ON "T t" (a);
+CREATE INDEX "I 5" ON "T t" (a, b);
+ALTER INDEX "I 5" DEPENDS ON EXTENSION plpgsql;
 CREATE TABLE parent (id int PRIMARY KEY);
 INSERT INTO parent VALUES (1);
 CREATE TABLE child (p int REFERENCES parent, q int REFERENCES parent);
@@ -95,6 +97,8 @@ def test_an_undo_leaves_no_trace(programs: ServerPrograms, tmp_path: Path) -> No
             "off",
             "also_off",
         }
+        (note,) = plan.notes
+        assert "I 5: it depends on an extension" in note
         path, target = written(plan, tmp_path), conninfo(cluster, "postgres")
         assert command(["apply", str(path), target, "--yes"]) == 0
         assert set(states(path)) == {"done"}
@@ -132,6 +136,30 @@ def test_what_is_back_already(
         record_path(path).write_text(kept.replace('"done"', '"undoing"'), encoding="utf-8")
         assert command(["apply", str(path), target, "--yes", "--undo"]) == 0
         assert set(states(path)) == {"undone"}
+        assert state(cluster) == before
+
+
+def test_where_an_index_was_has_to_be_allowed(
+    newest: ServerPrograms, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An owner who may not make an index in its tablespace could drop it, and not make it again."""
+    with Host(newest) as host:
+        cluster = made(host)
+        run(
+            cluster,
+            "postgres",
+            'CREATE ROLE owner LOGIN;\nALTER SCHEMA "Ü ""x" OWNER TO owner;\n'
+            'ALTER TABLE "Ü ""x"."T t" OWNER TO owner',
+        )
+        path = written(planned(cluster, rules=("unused-index",)), tmp_path)
+        target = f"{conninfo(cluster, 'postgres')} user=owner"
+        before = state(cluster)
+        assert command(["apply", str(path), target, "--yes"]) == 3
+        assert "role owner, which has no CREATE on tablespace here" in capsys.readouterr().err
+        assert state(cluster) == before
+        run(cluster, "postgres", "GRANT CREATE ON TABLESPACE here TO owner")
+        for undo in ([], ["--undo"]):
+            assert command(["apply", str(path), target, "--yes", *undo]) == 0
         assert state(cluster) == before
 
 

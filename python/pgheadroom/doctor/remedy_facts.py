@@ -23,6 +23,9 @@ SELECT c.oid::int8 AS oid, c.relfilenode::int8 AS relfilenode, n.nspname AS sche
        c.relname AS name, i.indisvalid AND i.indislive AS is_valid,
        coalesce(s.spcname, CASE WHEN {definitions.HAS_OTHER_DEFAULT} THEN '' END) AS tablespace,
 {definitions.MARKS},
+       EXISTS (SELECT FROM pg_depend x
+               WHERE x.classid = 'pg_class'::regclass AND x.objid = c.oid AND x.deptype = 'x')
+         AS is_of_extension,
        pg_get_indexdef(c.oid) AS definition, c.relkind::text AS relkind, i.indisunique AS is_unique,
        i.indisexclusion AS is_exclusion, pg_relation_size(c.oid) AS size_bytes,
        am.amname = 'btree' AND i.indpred IS NULL AND c.relpersistence = 'p' AS is_counted,

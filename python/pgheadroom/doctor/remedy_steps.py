@@ -116,6 +116,8 @@ def dropped(facts: RemedyFacts, finding: Finding, standbys: StandbyEvidence | No
             "an index of a partitioned table is dropped under ACCESS EXCLUSIVE on all partitions: "
             "do it by hand while nobody needs them"
         )
+    if row["is_of_extension"]:
+        raise NotAStep("it depends on an extension, which its undo would not say: do it by hand")
     evidence = finding.text
     if standbys is not None:
         why = standbys.against(index.relation.oid, index.relation.name)

@@ -190,10 +190,17 @@ def _check_creation(
     Refuse what the role could not make, or could not make again.
 
     Raises:
-        PrivilegeMissing: It may make no index in the table's schema.
+        PrivilegeMissing: It may make no index in the table's schema, or in the index's tablespace.
     """
     for step in steps:
-        table = seen[step.number].table
+        table, index = seen[step.number].table, seen[step.number].index
+        if step.kind == "drop_index" and index is not None and not index["may_place"]:
+            raise PrivilegeMissing(
+                f"{step.about} has to be made again by the undo: found role "
+                f"{printable(connection.info.user)}, which has no CREATE on tablespace "
+                f"{printable(str(index['tablespace']))}; expected a role that has it. Nothing was "
+                "changed"
+            )
         if step.kind not in ("create_index", "drop_index") or table is None or table["may_create"]:
             continue
         role, schema = printable(connection.info.user), printable(str(table["schema"]))

@@ -6,6 +6,7 @@ SELECT c.oid::int8 AS oid, c.relfilenode::int8 AS relfilenode, n.nspname AS sche
        obj_description(c.oid, 'pg_class') AS comment,
        (SELECT jsonb_object_agg(a.attnum, a.attstattarget)
         FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attstattarget >= 0) AS statistics,
+       c.reltablespace = 0 OR has_tablespace_privilege(s.oid, 'CREATE') AS may_place,
        pg_relation_size(c.oid) AS size_bytes, pg_stat_get_numscans(c.oid) AS idx_scan
 FROM pg_index i
 JOIN pg_class c ON c.oid = i.indexrelid
