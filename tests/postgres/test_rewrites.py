@@ -26,6 +26,8 @@ from test_plan_apply import run
 from pgheadroom.doctor import rule_named
 from pgheadroom.doctor.live_plan import examine_and_plan
 from pgheadroom.doctor.planning import PlanWish
+from pgheadroom.doctor.remedy_facts import RemedyFacts
+from pgheadroom.doctor.rewriting import rewriting_facts, tools_for
 from pgheadroom.plan import execution, plan_text
 from pgheadroom.plan.marks import mark_of
 from pgheadroom.plan.record import record_path
@@ -34,6 +36,7 @@ from pgheadroom.plan.statements import OPTIONS, rewrite
 from pgheadroom.plan.values import Target, Tool
 from pgheadroom.profile import Profile
 from pgheadroom.servers import Cluster, Host, ServerPrograms
+from pgheadroom.sources.session import read_only_session
 from pgheadroom.types import PgVersion
 
 TABLES = """
@@ -137,6 +140,16 @@ def judged(profile: Profile, name: str) -> tuple[list[Tool], dict[Tool, str]]:
     return usable_rewrites(facts, server.observed, major=major, wal_level=server.wal_level)
 
 
+def judged_by_the_doctor(cluster: Cluster, name: str) -> dict[Tool, str]:
+    """What cannot rewrite a table, by the doctor's own questions."""
+    with read_only_session(observed.conninfo(cluster), {}) as connection:
+        facts = RemedyFacts(connection)
+        (row,) = facts.rows(f"SELECT 'public.{name}'::regclass::oid::int8 AS oid")
+        found = rewriting_facts(facts.rows, [row["oid"]])[row["oid"]]
+        major = connection.info.server_version // 10000
+        return tools_for(facts.settings(), major, found)[1]
+
+
 @pytest.mark.minors
 @pytest.mark.pg(">= 18")
 def test_a_table_is_judged_as_the_tools_judge_it(programs: ServerPrograms) -> None:
@@ -172,6 +185,7 @@ def test_settings_decide_too(programs: ServerPrograms) -> None:
             cluster.start(settings)
             profile = observed.profile_of(observed.watched(cluster))
             assert why in judged(profile, "keyed")[1][tool]
+            assert why in judged_by_the_doctor(cluster, "keyed")[tool]
             assert not works(cluster, programs, tool, profile.table("keyed"))
 
 

@@ -7,6 +7,7 @@ Which tools can do it, what they lock, and the rates that are assumed are those 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from pgheadroom.units import PAGE_BYTES, show_bytes, show_duration
 if TYPE_CHECKING:
     from pgheadroom.plan.values import Tool
 
+_PLUGINS = "output_plugin_libraries"
 _SQL = """
 SELECT c.oid::int8 AS oid,
        CASE c.relpersistence WHEN 'p' THEN 'permanent' ELSE 'unlogged' END AS persistence,
@@ -81,6 +83,9 @@ def tools_for(
         replica_identity=found["replica_identity"],
         indexes=tuple(RewritableIndex(**each) for each in found["indexes"]),
     )
+    if _PLUGINS in settings:  # as `observe` has it (settings.sql): whether pg_squeeze is among them
+        named = re.search(r"\bpg_squeeze\b", settings[_PLUGINS])
+        settings = {**settings, _PLUGINS: "" if named is None else named[0]}
     server = RewritingServer(
         settings={name: ServerSetting(setting=value) for name, value in settings.items()},
         modules=tuple(found["modules"]),
