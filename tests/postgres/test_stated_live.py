@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import observed
@@ -401,4 +402,5 @@ def test_observe_states_what_the_server_knows(programs: ServerPrograms) -> None:
     (cell,) = predict(profile, server="18.4").cells
     updates = cell.predicted.n_tup_upd
     assert isinstance(updates, Interval)
-    assert updates.mid == 300
+    # As many as pgbench draws of this rate; six standard deviations of its 300 hold all seeds.
+    assert abs(updates.mid - 300) < 6 * math.sqrt(300)
