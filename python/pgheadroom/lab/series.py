@@ -8,7 +8,6 @@ server's log.
 
 from __future__ import annotations
 
-import datetime
 import re
 import threading
 import time
@@ -22,12 +21,11 @@ from pgheadroom.lab import guards
 from pgheadroom.lab.design import Trial
 from pgheadroom.lab.place import SAMPLER_DATABASE, Running
 from pgheadroom.lab.record import LogEvent, SecondsSeries
+from pgheadroom.servers.log_lines import autovacuum_of, log_line
 from pgheadroom.servers.pgbench import TransactionLog
 from pgheadroom.units import PAGE_BYTES
 
-_LOG_LINE = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}) UTC \[\d+\] (?:LOG): +(.*)$")
 _CHECKPOINT_TOTAL = re.compile(r"checkpoint complete: .*?total=(\d+\.\d+) s")
-_AUTOVACUUM = re.compile(r"automatic (aggressive )?(vacuum|analyze)[^\"]*\"([^\"]+)\"")
 _ELAPSED = re.compile(r"elapsed: (\d+\.\d+) s")
 
 
@@ -229,10 +227,10 @@ def _events(lines: Sequence[str]) -> Iterator[LogEvent]:
     """All events of a log, with epoch seconds."""
     begun: tuple[float, str] | None = None
     for number, line in enumerate(lines):
-        match = _LOG_LINE.match(line)
-        if match is None:
+        read = log_line(line)
+        if read is None:
             continue
-        ended_s, text = _epoch_s(match[1]), match[2]
+        ended_s, text = read.at_s, read.said
         if text.startswith("checkpoint starting"):
             begun = (ended_s, text)
         elif total := _CHECKPOINT_TOTAL.search(text):
@@ -240,12 +238,11 @@ def _events(lines: Sequence[str]) -> Iterator[LogEvent]:
             reason = begun[1].partition(":")[2].strip() if begun else "unknown"
             yield _event(ended_s - duration_s, "checkpoint", duration_s, f"checkpoint: {reason}")
             begun = None
-        elif work := _AUTOVACUUM.search(text):
+        elif (work := autovacuum_of(text)) is not None:
+            kind, table = work
             duration_s = _elapsed_s(lines[number:])
-            kind = "autovacuum" if work[2] == "vacuum" else "autoanalyze"
-            yield _event(
-                ended_s - duration_s, kind, duration_s, f"automatic {work[2]} of {work[3]}"
-            )
+            said = f"automatic {kind} of {table}"
+            yield _event(ended_s - duration_s, f"auto{kind}", duration_s, said)
     if begun is not None:
         yield _event(begun[0], "checkpoint", None, f"{begun[1]} (not complete at the end)")
 
@@ -257,13 +254,8 @@ def _event(t_s: float, kind: str, duration_s: float | None, text: str) -> LogEve
 def _elapsed_s(lines: Sequence[str]) -> float:
     """The time that a vacuum's message gives in its last line, 0 when it gives none."""
     for offset, line in enumerate(lines):
-        if offset and _LOG_LINE.match(line):
+        if offset and log_line(line) is not None:
             break
         if match := _ELAPSED.search(line):
             return float(match[1])
     return 0.0
-
-
-def _epoch_s(text: str) -> float:
-    moment = datetime.datetime.strptime(text, "%Y-%m-%d %H:%M:%S.%f")
-    return moment.replace(tzinfo=datetime.UTC).timestamp()

@@ -1,13 +1,10 @@
 """
-When the clients' transactions of a run ended, and the lines of the server's log beside them.
-
-Both are as long as the run: a log is read line by line, and a transaction's end takes 8 bytes.
+When the clients' transactions of a run ended; each end takes 8 bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
@@ -41,11 +38,3 @@ class Ended:
     def share(self, moment_s: float) -> float:
         """Which share of them had ended by a moment, in epoch seconds."""
         return int(self._ends_s.searchsorted(moment_s, "right")) / self._ends_s.size
-
-
-def lines_from(log: Path, start_bytes: int) -> Iterator[str]:
-    """The lines of a server's log from a byte on, one at a time."""
-    with log.open("rb") as file:
-        file.seek(start_bytes)
-        for line in file:
-            yield line.decode(errors="replace").rstrip("\r\n")

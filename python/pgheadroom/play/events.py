@@ -7,18 +7,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
-from pgheadroom.play.ended import Ended, lines_from
+from pgheadroom.play.ended import Ended
+from pgheadroom.servers.log_lines import autovacuum_of, lines_from, log_line
 
-_LINE = re.compile(
-    r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}) UTC \[\d+\] LOG:  "
-    r"(checkpoint starting|checkpoint complete|"
-    r"automatic (?:aggressive )?(vacuum|analyze)(?: to prevent wraparound)? "
-    r'of table "(.*)"(?:: index scans: \d+)?$)'
-)
-
+_CHECKPOINT = re.compile("checkpoint (starting|complete)")
 _ELAPSED = re.compile(r"^\tsystem usage: .*elapsed: ([\d.]+) s")
 
 
@@ -41,7 +35,7 @@ class Event:
 
     @property
     def middle_s(self) -> float:
-        """Half-way from its beginning to its end; a run has what came before its own end."""
+        """Half-way from its beginning to its end, as `t_s`."""
         return self.t_s - self.elapsed_s / 2
 
 
@@ -56,18 +50,20 @@ def read_events(log: Path, start_bytes: int, began_at: float) -> tuple[Event, ..
     """
     events: list[Event] = []
     for line in lines_from(log, start_bytes):
-        match = _LINE.match(line)
-        if match is None:
+        read = log_line(line)
+        if read is None:
             # An autovacuum's own lines, the last of which tells how long it took.
             elapsed = _ELAPSED.match(line)
             if elapsed is not None and events and events[-1].kind.startswith("auto"):
                 events[-1] = replace(events[-1], elapsed_s=float(elapsed[1]))
             continue
-        at = datetime.fromisoformat(match[1]).replace(tzinfo=UTC).timestamp()
-        kind = f"auto{match[3]}" if match[3] else match[2].replace(" ", "_")
-        # PostgreSQL names a table database.schema.table; a profile's own name may have dots.
-        table = match[4].split(".", 2)[-1] if match[4] else None
-        events.append(Event(t_s=round(at - began_at, 3), kind=kind, table=table))
+        t_s = round(read.at_s - began_at, 3)
+        if (checkpoint := _CHECKPOINT.match(read.said)) is not None:
+            events.append(Event(t_s=t_s, kind=f"checkpoint_{checkpoint[1]}"))
+        elif (work := autovacuum_of(read.said)) is not None:
+            kind, name = work
+            # PostgreSQL names a table database.schema.table; a profile's own name may have dots.
+            events.append(Event(t_s=t_s, kind=f"auto{kind}", table=name.split(".", 2)[-1]))
     return tuple(events)
 
 

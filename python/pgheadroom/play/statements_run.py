@@ -16,20 +16,18 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
-from pgheadroom.play.ended import Ended, lines_from
+from pgheadroom.play.ended import Ended
+from pgheadroom.servers.log_lines import TICK_S, lines_from, log_line
 from pgheadroom.types import Span
 
 LOGS_ITSELF = "SET log_min_duration_statement = 0"
 """What a session says first whose statements are to be found."""
 
-_LINE = re.compile(
-    r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}) UTC \[(\d+)\] LOG:  "
+_RAN = re.compile(
     r"duration: (\d+\.\d+) ms  (?:statement|parse [^:]*|bind [^:]*|execute [^:]*): (.*)"
 )
-_TICK_S = 0.001  # %m cuts times off at milliseconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,13 +67,14 @@ def ran_in(lines: Iterable[str], pids: Collection[int]) -> tuple[Ran, ...]:
     """The same of the log's lines, in their order."""
     found = []
     for line in lines:
-        match = _LINE.match(line)
-        if match is None or int(match[2]) not in pids:
+        read = log_line(line)
+        if read is None or read.severity != "LOG" or read.pid not in pids:
             continue
-        low = datetime.fromisoformat(match[1]).replace(tzinfo=UTC).timestamp()
-        took_s = float(match[3]) / 1000
-        ended_s = low, low + _TICK_S
-        began_s = low - took_s, low + _TICK_S - took_s
-        ran = Ran(backend_pid=int(match[2]), sql=match[4], began_s=began_s, ended_s=ended_s)
-        found.append(ran)
+        ran = _RAN.match(read.said)
+        if ran is None:
+            continue
+        took_s = float(ran[1]) / 1000
+        ended_s = read.at_s, read.at_s + TICK_S
+        began_s = read.at_s - took_s, read.at_s + TICK_S - took_s
+        found.append(Ran(backend_pid=read.pid, sql=ran[2], began_s=began_s, ended_s=ended_s))
     return tuple(found)

@@ -22,19 +22,17 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 
-from pgheadroom.play.ended import Ended, lines_from
+from pgheadroom.play.ended import Ended
+from pgheadroom.servers.log_lines import TICK_S, lines_from, log_line
 from pgheadroom.types import Span
 
 LEVEL = "debug3"
 """The `log_min_messages` at which workers say what they are at."""
 
-_LINE = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}) UTC \[(\d+)\] (?:DEBUG|LOG):  (.*)")
 _CHECKED = re.compile(r"\S+: vac: \d+ \(threshold ")
 _EXIT = "shmem_exit("
-_TICK_S = 0.001  # %m cuts times off at milliseconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +65,7 @@ class _Worker:
 
     def read(self, at_s: float, said: str, database: str) -> None:
         """The next line."""
-        between = self.last_s, at_s + _TICK_S
+        between = self.last_s, at_s + TICK_S
         if self.since_s is not None:
             self._renew((self.since_s, between[1]))
             self.since_s = None
@@ -85,7 +83,7 @@ class _Worker:
         elif said.startswith("automatic "):
             # VACUUM has begun right after the table was looked at again.
             begun_s = at_s if self.checked_s is None else self.checked_s
-            self._end((begun_s, begun_s + _TICK_S))
+            self._end((begun_s, begun_s + TICK_S))
             self.since_s = at_s
         elif said.startswith(_EXIT):
             self._end(between)
@@ -94,7 +92,7 @@ class _Worker:
     def go_on(self) -> None:
         """There is no further line: what it holds, it holds beyond the log's end."""
         if self.since_s is not None:
-            self._renew((self.since_s, self.since_s + _TICK_S))
+            self._renew((self.since_s, self.since_s + TICK_S))
         self._end((math.inf, math.inf))
 
     def _renew(self, moment: Span) -> None:
@@ -122,14 +120,13 @@ def read_holds(log: Path, start_bytes: int, began_at: float, database: str) -> t
 
 def holds_in(lines: Iterable[str], began_at: float, database: str) -> tuple[Hold, ...]:
     """The same of the log's lines."""
-    workers: dict[str, _Worker] = {}
+    workers: dict[int, _Worker] = {}
     ended: list[_Worker] = []
     for line in lines:
-        match = _LINE.match(line)
-        if match is None:
+        read = log_line(line)
+        if read is None:
             continue
-        time, process, said = match.groups()
-        at_s = datetime.fromisoformat(time).replace(tzinfo=UTC).timestamp() - began_at
+        at_s, process, said = read.at_s - began_at, read.pid, read.said
         if said == "InitPostgres":
             workers[process] = _Worker(at_s)
         elif process in workers:

@@ -300,13 +300,13 @@ def _over_draws(runs: Sequence[Outcome]) -> Outcome:
     return outcome_of(found)
 
 
-def _steady_halves(runs: Sequence[Outcome], truncated: float, upserted: int) -> Mapping[str, float]:
+def _steady_halves(runs: Sequence[Outcome], beside: float, upserted: int) -> Mapping[str, float]:
     """By how much counts are uncertain that statements decide; those that are certain are none."""
     counted_at_all = [key for key in _STEADY if any(run.value(key) for run in runs)]
-    halves = dict.fromkeys(counted_at_all, truncated) if truncated else {}
+    halves = dict.fromkeys(counted_at_all, beside) if beside else {}
     if upserted:
         for key in ("n_tup_ins", "n_tup_del"):
-            halves[key] = truncated + _NORMAL * math.sqrt(_CHANCE_LEAST * upserted)
+            halves[key] = beside + _NORMAL * math.sqrt(_CHANCE_LEAST * upserted)
     return halves
 
 

@@ -11,7 +11,8 @@ runs and certain, except beside commands of maintenance that lock tables, and in
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import product
 
 from pgheadroom.profile import Operation, Profile, RowRange
 
@@ -60,13 +61,11 @@ def deadlocked_of(profile: Profile) -> Mapping[str, float]:
     rows: Counter[str] = Counter()
     if run.clients == 1:
         return rows
-    for command in run.maintenance:
-        if command.do == "reindex":
-            for transaction in profile.workload.transactions():
-                if _reads_then_writes(transaction, command.table):
-                    for operation in transaction:
-                        if operation.kind in _WRITING:
-                            rows[operation.table] += run.clients * _most_rows(operation)
+    reindexed = [command.table for command in run.maintenance if command.do == "reindex"]
+    for table, transaction in product(reindexed, profile.workload.transactions()):
+        if _reads_then_writes(transaction, table):
+            for operation in _writing(transaction):
+                rows[operation.table] += run.clients * _most_rows(operation)
     return rows
 
 
@@ -97,9 +96,13 @@ def _rows_of_a_transaction(profile: Profile, table: str) -> int:
 
 
 def _reads_then_writes(transaction: tuple[Operation, ...], table: str) -> bool:
-    of_table = [operation.kind for operation in transaction if operation.table == table]
-    read = next((n for n, kind in enumerate(of_table) if kind not in _WRITING), len(of_table))
-    return any(kind in _WRITING for kind in of_table[read:])
+    """Whether it reads the table before it first writes to it, which it does."""
+    of_table = [operation for operation in transaction if operation.table == table]
+    return bool(_writing(of_table)) and of_table[0].kind not in _WRITING
+
+
+def _writing(operations: Iterable[Operation]) -> list[Operation]:
+    return [operation for operation in operations if operation.kind in _WRITING]
 
 
 def _most_rows(operation: Operation) -> int:
