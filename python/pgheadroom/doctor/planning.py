@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 import pgheadroom
 from pgheadroom.doctor.remedy_facts import RemedyFacts, in_unit
@@ -37,16 +37,7 @@ from pgheadroom.quoting import printable
 from pgheadroom.settings.arithmetic import distance_bytes
 from pgheadroom.types import Interval
 
-_ORDER: tuple[RemedyKind, ...] = (
-    "set_server",
-    "set_storage",
-    "drop_index",
-    "create_index",
-    "rebuild_index",
-    "vacuum",
-    "rewrite_table",
-)
-"""Settings first, which cost nothing; what copies last."""
+_ORDER: tuple[RemedyKind, ...] = get_args(RemedyKind)
 _NAMED_MAX = 5
 _DROPPING = ("duplicate-index", "overlapping-index", "unused-index", "invalid-index")
 _ALTER = re.compile(
@@ -261,13 +252,9 @@ class _Planner:
             becomes=becomes,
             needs_restart=row["context"] == "postmaster",
         )
-        return _bare(
-            finding,
-            "set_server",
-            "ALTER SYSTEM",
-            _setting_claims(finding, change, row, self._grounds.facts.settings()),
-            change,
-        )
+        claims = _setting_claims(finding, change, row, self._grounds.facts.settings())
+        step = unmade(finding, "set_server", "ALTER SYSTEM", None, finding.text, claims)
+        return replace(step, setting=change)
 
 
 def _setting_claims(
@@ -317,16 +304,6 @@ def _distances(
         float(settings[name]) for name in ("wal_segment_size", "checkpoint_completion_target")
     )
     return distance, distance / distance_bytes(wanted, int(segment), target)
-
-
-def _bare(
-    finding: Finding,
-    kind: RemedyKind,
-    tool: Any,
-    claims: Sequence[Claim],
-    change: ServerChange,
-) -> RemedyStep:
-    return replace(unmade(finding, kind, tool, None, finding.text, claims), setting=change)
 
 
 def _some(names: Sequence[str]) -> str:

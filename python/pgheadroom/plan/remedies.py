@@ -15,6 +15,7 @@ from pgheadroom.forms import in_file
 from pgheadroom.quoting import called, printable, shown_relation
 from pgheadroom.types import Interval
 
+# In the order in which they are carried out: settings first, which cost nothing, what copies last.
 RemedyKind = Literal[
     "set_server",
     "set_storage",

@@ -39,22 +39,23 @@ STORAGE = re.compile(r"(toast\.)?autovacuum_[a-z_]+", re.ASCII)
 _STORAGE_VALUE = re.compile(r"[A-Za-z0-9.+-]{1,32}", re.ASCII)
 _PLAIN_VALUE = re.compile(r"-?(0|[1-9][0-9]{0,11})(\.[0-9]{1,12})?|on|off|true|false", re.ASCII)
 """Kept by the server as it stands; `NO`, `.5` or `007` is so only in quotes."""
-SERVER_SETTINGS = frozenset(
-    {
-        "max_wal_size",
-        "checkpoint_timeout",
-        "checkpoint_completion_target",
-        "autovacuum",
-        "autovacuum_vacuum_cost_limit",
-        "log_autovacuum_min_duration",
-        "vacuum_freeze_min_age",
-        "fsync",
-        "full_page_writes",
-        "zero_damaged_pages",
-        "ignore_checksum_failure",
-        "ignore_system_indexes",
-    }
-)
+_SAFE = {
+    "autovacuum": "on",
+    "fsync": "on",
+    "full_page_writes": "on",
+    "zero_damaged_pages": "off",
+    "ignore_checksum_failure": "off",
+    "ignore_system_indexes": "off",
+}
+"""Switches that a plan may only put to the value that loses nothing."""
+SERVER_SETTINGS = _SAFE.keys() | {
+    "max_wal_size",
+    "checkpoint_timeout",
+    "checkpoint_completion_target",
+    "autovacuum_vacuum_cost_limit",
+    "log_autovacuum_min_duration",
+    "vacuum_freeze_min_age",
+}
 """What ALTER SYSTEM of a plan may set, beside planner switches: nothing that names a command, a
 library, a file or a host, whoever wrote the plan."""
 _SWITCH = re.compile(r"enable_[a-z_]+", re.ASCII)
@@ -345,7 +346,9 @@ def _wrong(step: RemedyStep) -> str | None:
         return _wrong_options(step.options, step.options_before)
     if (step.index is None) != (step.kind in ("vacuum", "rewrite_table")):
         return "an index is missing, or one too many"
-    if step.index is not None and not is_one_index(step.index, step.table):
+    if step.index is not None and not is_one_index(
+        step.index, step.table, of_columns=step.kind == "create_index"
+    ):
         return f"{step.index.definition!r} does not make the index that it is of"
     return None if step.index is None else wrong_marks(step.index)
 
@@ -355,7 +358,11 @@ def _wrong_setting(change: ServerChange) -> str | None:
         return f"a plan does not set {change.name}"
     values = [change.before, *([] if change.value is None else [change.value])]
     odd = [value for value in values if not _SERVER_VALUE.fullmatch(value)]
-    return f"{odd[0]!r} is no value of it" if odd else None
+    if odd:
+        return f"{odd[0]!r} is no value of it"
+    if change.value not in (None, _SAFE.get(change.name, change.value)):
+        return f"a plan sets {change.name} to {_SAFE[change.name]} alone"
+    return None
 
 
 def _wrong_options(
@@ -370,8 +377,16 @@ def _wrong_options(
     return f"{odd[0]!r} is no value of a storage parameter" if odd else None
 
 
-def is_one_index(index: PlannedIndex, table: PlannedRelation) -> bool:
-    """Whether the text that makes it is one CREATE INDEX, of this name, on this table."""
+def is_one_index(index: PlannedIndex, table: PlannedRelation, *, of_columns: bool = False) -> bool:
+    """
+    Whether the text that makes it is one CREATE INDEX, of this name, on this table.
+
+    Args:
+        index: It.
+        table: The table.
+        of_columns: Nothing but columns, so that it calls no function: of an index that was never
+            there nothing in the catalog vouches for more.
+    """
     from pgheadroom import _core  # noqa: PLC0415 - most of a plan's readers do without
 
     head = re.match(r"CREATE (UNIQUE )?INDEX (?!CONCURRENTLY )", index.definition)
@@ -393,4 +408,5 @@ def is_one_index(index: PlannedIndex, table: PlannedRelation) -> bool:
         and on["schema"] == table.schema
         and not found["if_not_exists"]
         and not found["only"]
+        and not (of_columns and (found["has_expressions"] or found["has_predicate"]))
     )
