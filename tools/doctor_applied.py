@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 import doctor_planned
 import psycopg
-from doctor_planned import PlannedOutcome, page_lines, planned
+from doctor_planned import DAY_S, QUIET, PlannedOutcome, page_lines, planned
 
 from pgheadroom.doctor import Diagnosis, Examination, Finding, rule_named
 from pgheadroom.servers import Cluster, Host, ServerPrograms, find_programs
@@ -31,18 +31,6 @@ from pgheadroom.units import show_bytes
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "accuracy" / "doctor.md"
-SETTINGS = {
-    "autovacuum": "off",
-    "fsync": "off",
-    "full_page_writes": "off",
-    "jit": "off",
-    "checkpoint_timeout": "1d",
-    "max_wal_size": "64MB",
-    "min_wal_size": "32MB",
-    "wal_level": "replica",
-    "shared_buffers": "128MB",
-}
-DAY_S = 86_400.0
 Claim = Literal["exact", "at least", "at most", "interval"]
 Session = psycopg.Connection[Any]
 Measure = Callable[[Session], float]
@@ -441,7 +429,7 @@ def run_on(programs: ServerPrograms) -> Run:
     found = []
     with Host(programs) as host:
         cluster = host.cluster("main")
-        cluster.start(SETTINGS)
+        cluster.start(QUIET)
         for case in CASES:
             if case.rule == "index-ends-hot" and programs.version.major < 16:
                 continue  # 15 does not count updates that found no room

@@ -31,9 +31,8 @@ from pgheadroom.verify.claims import verify_remedies
 from pgheadroom.verify.values import ClaimOutcome
 
 DAY_S = 86_400.0
-SETTINGS = {
-    "autovacuum": "on",
-    "autovacuum_naptime": "2147483",  # comes when it is told to
+QUIET = {
+    "autovacuum": "off",
     "fsync": "off",
     "full_page_writes": "off",
     "jit": "off",
@@ -43,6 +42,9 @@ SETTINGS = {
     "wal_level": "replica",
     "shared_buffers": "128MB",
 }
+"""Nothing that logs or vacuums comes by itself."""
+SETTINGS = QUIET | {"autovacuum": "on", "autovacuum_naptime": "2147483"}
+"""Autovacuum is on, and comes when it is told to."""
 _INSERTS = "INSERT INTO t SELECT nextval('s'), nextval('s') FROM generate_series(1, 60000) i;\n"
 _TABLE = "CREATE SEQUENCE s CACHE 1000;\nCREATE TABLE t (v int8 NOT NULL, w int8 NOT NULL);\n"
 _GONE = "DELETE FROM t WHERE id % 5 < 3;\nVACUUM t;\nANALYZE t;\n"

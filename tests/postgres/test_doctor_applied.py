@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import doctor_planned
 import pytest
-from doctor_applied import CASES, SETTINGS, Case, held
+from doctor_applied import CASES, Case, held
 
 from pgheadroom.servers import Host, ServerPrograms
 
@@ -16,7 +16,7 @@ QUICK = ("bloated-index", "column-padding", "foreign-key-without-index", "unused
 def all_held(programs: ServerPrograms, cases: list[Case]) -> None:
     with Host(programs) as host:
         cluster = host.cluster("main")
-        cluster.start(SETTINGS)
+        cluster.start(doctor_planned.QUIET)
         for case in cases:
             if case.rule == "index-ends-hot" and programs.version.major < 16:
                 continue  # 15 does not count updates that found no room
