@@ -385,7 +385,7 @@ def _dead_claim(trigger_rows: float, before: float | None) -> Claim:
         before=before,
         foreseen=Interval(low=0.0, mid=trigger_rows, high=trigger_rows, level=0.9),
         basis="the dead rows at which autovacuum comes",
-        how="n_dead_tup at the end of the interval, less what died in it; a VACUUM has come since",
+        how="n_dead_tup at the end of the interval",
         of={},
     )
 

@@ -169,7 +169,7 @@ def _dead(connection: psycopg.Connection[Any], step: RemedyStep) -> DeadSeen | N
 
 
 def _outcome(case: ClaimCase, claim: Claim) -> ClaimOutcome:
-    now, verdict, note = _judged(case, claim)
+    now, verdict, note = judged(case, claim)
     return outcome_of(case.step, claim, now, verdict, note)
 
 
@@ -200,7 +200,14 @@ def why_not_in_force(known: StepRecord | None) -> str | None:
     return None
 
 
-def _judged(case: ClaimCase, claim: Claim) -> ClaimJudged:
+def judged(case: ClaimCase, claim: Claim) -> ClaimJudged:
+    """
+    What a claim comes to: what was measured, the verdict, and what to know of it.
+
+    Args:
+        case: What it is judged by.
+        claim: Any but that of the log.
+    """
     why = why_not_in_force(case.known)
     if why is not None:
         return None, "not comparable", why
@@ -246,14 +253,15 @@ def _dead_rows(case: ClaimCase, claim: Claim) -> ClaimJudged:
     if begin is None or end is None:
         return None, "not comparable", "its table is gone"
     assert known is not None, "seen by the caller"
-    died = max(end.died - begin.died, 0)
-    now = float(max(end.dead - died, 0))
+    now, died = float(end.dead), max(end.died - begin.died, 0)
     if case.step.options is not None and case.seen.state.options != case.step.options:
         return now, "not comparable", "the setting is another one by now"
     then = known.found_before
     vacuums = None if then is None else then.vacuums
     if claim.foreseen.high >= now:
         return now, "held", ""
+    if claim.foreseen.high >= now - died:  # autovacuum may be about to come for them
+        return now, "undecided", f"{died:,} rows died in the interval, and may be those"
     if vacuums is not None and end.vacuums <= vacuums:
         age_s = _age_s(known)
         if age_s is None or age_s < _NAPTIMES * end.naptime_s:
