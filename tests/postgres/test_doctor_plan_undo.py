@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from doctor_sides import conninfo, run
 from test_doctor_plan import OFTEN, SETTINGS, planned, states, written
 
 from pgheadroom.cli.app import run as command
-from pgheadroom.doctor import Examination, rule_named
-from pgheadroom.doctor.planning import PlanGrounds, PlanWish, plan_findings
-from pgheadroom.doctor.remedy_facts import FactRow, RemedyFacts
-from pgheadroom.doctor.standbys import standby_evidence
+from pgheadroom.doctor import rule_named
+from pgheadroom.doctor.live_plan import examine_and_plan
+from pgheadroom.doctor.planning import PlanWish
 from pgheadroom.plan import read_plan
-from pgheadroom.plan.marks import read_catalog
 from pgheadroom.plan.record import record_path
 from pgheadroom.servers import Cluster, Host, ServerPrograms
-from pgheadroom.sources.session import read_only_session
+from pgheadroom.servers.run_folder import RunFolder
 
 pytestmark = pytest.mark.usefixtures("run_parent")
 
@@ -163,28 +163,31 @@ def test_where_an_index_was_has_to_be_allowed(
         assert state(cluster) == before
 
 
-class OfTheCommandLine(RemedyFacts):
-    """As a server says it that was started with `-c`."""
+def test_a_setting_of_the_command_line_is_no_step(
+    newest: ServerPrograms, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ALTER SYSTEM would write it, and change nothing: neither doctor nor plan has it."""
+    started = RunFolder.popen
 
-    def setting(self, name: str) -> FactRow | None:
-        row = super().setting(name)
-        return None if row is None else {**row, "source": "command line"}
+    def with_setting(self: RunFolder, args: Sequence[Any], **more: Any) -> Any:
+        return started(self, [*args, "-c", "max_wal_size=32MB"], **more)
 
-
-def test_a_setting_of_the_command_line_is_no_step(newest: ServerPrograms) -> None:
-    """ALTER SYSTEM would write it, and change nothing."""
     with Host(newest) as host:
         cluster = host.cluster("main")
-        cluster.start(SETTINGS)
+        with monkeypatch.context() as patched:
+            patched.setattr(RunFolder, "popen", with_setting)
+            cluster.start(SETTINGS)
         run(cluster, "postgres", OFTEN)
-        with read_only_session(conninfo(cluster, "postgres"), {}) as connection:
-            found = Examination(connection, [rule_named("checkpoints-by-wal")]).end()
-            grounds = PlanGrounds(
-                facts=OfTheCommandLine(connection),
-                target=read_catalog(connection).target,
-                standbys=standby_evidence(connection, ()),
-                wal=None,
-            )
-            plan = plan_findings(found, grounds, PlanWish(settings=True))
-        assert plan.work == ()
-        assert "max_wal_size is set by the server's command line" in plan.notes[0]
+        (found, plan) = examine_and_plan(
+            conninfo(cluster, "postgres"),
+            {},
+            PlanWish(settings=True),
+            rules=[rule_named("checkpoints-by-wal")],
+        )
+    (finding,) = found.findings
+    assert (finding.remedy.sql, finding.remedy.undo) == ((), None)
+    said = "set by the server's command line, which goes before its files: there, max_wal_size = '"
+    assert said in finding.remedy.text
+    assert plan is not None
+    assert plan.work == ()
+    assert said in plan.notes[0]

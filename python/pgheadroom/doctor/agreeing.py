@@ -4,8 +4,10 @@ Remedies that agree: what one finding keeps no other one drops, and each can be 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from pgheadroom.doctor.values import Finding, Remedy
 
@@ -13,6 +15,7 @@ _DROPPING = ("duplicate-index", "overlapping-index", "unused-index")
 """Rules that drop an index, the surest first: whoever has the same index twice loses nothing."""
 _RELOAD = "SELECT pg_reload_conf()"
 _ALTER = "ALTER SYSTEM "
+_ALTERED = re.compile(r"ALTER SYSTEM (?:SET|RESET) (\w+)")
 _HERE = ("SELECT ", "ALTER SYSTEM ")
 """Beginnings of what a standby runs itself."""
 
@@ -74,16 +77,35 @@ def _later(finding: Finding, why: str) -> Finding:
     return replace(finding, remedy=Remedy(text=f"{why} Look again afterwards."))
 
 
-def runnable(finding: Finding, *, is_standby: bool, allows_alter: bool = True) -> Finding:
+def runnable(
+    finding: Finding,
+    *,
+    is_standby: bool,
+    allows_alter: bool = True,
+    started_with: Mapping[str, str] = MappingProxyType({}),
+) -> Finding:
     """
     The finding as it can be done here.
 
     Its undo is in force where it changes a setting; at a standby it says where it is done; where
-    the configuration is kept outside (allow_alter_system, from 17 on) it says what to set there.
+    the configuration is kept outside (allow_alter_system, from 17 on), or the server was started
+    with the setting, it says what to set there.
+
+    Args:
+        finding: As its rule has it.
+        is_standby: It is of a standby.
+        allows_alter: ALTER SYSTEM is not refused.
+        started_with: Settings that go before all files, and where they are from.
     """
     remedy = finding.remedy
-    if not allows_alter and any(each.startswith(_ALTER) for each in remedy.sql):
-        remedy = _outside(remedy)
+    altered = [_ALTERED.match(each) for each in remedy.sql]
+    sources = {started_with[one[1]] for one in altered if one and one[1] in started_with}
+    if sources:
+        where = f"It is set by the server's {sources.pop()}, which goes before its files: there"
+        remedy = _outside(remedy, where, "a restart")
+    elif not allows_alter and any(altered):
+        where = "ALTER SYSTEM is not allowed here (allow_alter_system): where the configuration is"
+        remedy = _outside(remedy, f"{where} kept", "a reload")
     if remedy.undo is not None and remedy.undo.startswith("ALTER SYSTEM") and _RELOAD in remedy.sql:
         remedy = replace(remedy, undo=f"{remedy.undo}; {_RELOAD}")
     if is_standby and _changes_data(remedy.sql):
@@ -91,16 +113,14 @@ def runnable(finding: Finding, *, is_standby: bool, allows_alter: bool = True) -
     return finding if remedy is finding.remedy else replace(finding, remedy=remedy)
 
 
-def _outside(remedy: Remedy) -> Remedy:
+def _outside(remedy: Remedy, where: str, then: str) -> Remedy:
+    """What its statements set, in words."""
     said = []
     for statement in remedy.sql:
         how, _, what = statement.removeprefix(_ALTER).partition(" ")
         if statement.startswith(_ALTER):
             said.append(what if how == "SET" else f"{what} taken out")
-    text = (
-        f"{remedy.text} ALTER SYSTEM is not allowed here (allow_alter_system): where the "
-        f"configuration is kept, {', '.join(said)}; then a reload."
-    )
+    text = f"{remedy.text} {where}, {', '.join(said)}; then {then}."
     return replace(remedy, sql=(), text=text, undo=None)
 
 

@@ -22,6 +22,7 @@ from pgheadroom.doctor.agreeing import agreed, runnable
 from pgheadroom.doctor.definitions import with_definition
 from pgheadroom.doctor.rule import Facts, QueryRow, Rule
 from pgheadroom.doctor.values import SEVERITIES, Blind, Diagnosis, Examined, Finding
+from pgheadroom.doctor.where_set import BEFORE_FILES
 from pgheadroom.progress import Say
 from pgheadroom.sources.session import set_for_session
 from pgheadroom.sources.since import SINCE_EPOCH_S, is_partly_reset
@@ -71,7 +72,7 @@ WHERE name = '{timeline}.history'
 """
 """The file is written when the timeline begins, and stays (RemoveOldXlogFiles, xlog.c)."""
 _SINCE = f"SELECT {SINCE_EPOCH_S} AS since_epoch_s"
-_SETTINGS = "SELECT name, setting FROM pg_settings"
+_SETTINGS = "SELECT name, setting, source FROM pg_settings"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +126,11 @@ class Examination:
         self._major = self.connection.info.server_version // 10000
         asked = _MOMENT.format(is_partly_reset=is_partly_reset(self._major))
         self._moment = self._rows(asked)[0]
-        self._settings = {row["name"]: row["setting"] for row in self._rows(_SETTINGS)}
+        rows = self._rows(_SETTINGS)
+        self._settings = {row["name"]: row["setting"] for row in rows}
+        self._started_with = {
+            row["name"]: row["source"] for row in rows if row["source"] in BEFORE_FILES
+        }
         self._promoted_s = self._promotion_s()
 
     def start(self) -> None:
@@ -164,6 +169,7 @@ class Examination:
                 with_definition(found, self._row_if_any),
                 is_standby=is_standby,
                 allows_alter=allows_alter,
+                started_with=self._started_with,
             )
             for found in agreed(self._findings)
         ]

@@ -198,6 +198,8 @@ class _Planner:
             match = _ALTER.fullmatch(statement)
             if match is not None:
                 return self._server(finding, match)
+        if not finding.remedy.sql:
+            raise NotAStep(finding.remedy.text)
         raise NotAStep("what to do is not one statement whose effect can be measured")
 
     def _dropped(self, finding: Finding) -> RemedyStep:
@@ -234,11 +236,6 @@ class _Planner:
         row = self._grounds.facts.setting(name)
         if row is None or row["pending_restart"]:
             raise NotAStep(f"{name} waits for a restart, or is none of this server")
-        if row["source"] in ("command line", "environment variable"):
-            raise NotAStep(
-                f"{name} is set by the server's {row['source']}, which goes before its files: "
-                "change it there, and restart"
-            )
         value = None if match["name"] is None else (match["quoted"] or match["bare"])
         # Without being set it is what the server was built with, unless another file has it too.
         becomes = str(row["boot_val"]) if value is None else value

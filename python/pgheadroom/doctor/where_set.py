@@ -8,6 +8,8 @@ from pgheadroom.doctor.rule import QueryRow
 from pgheadroom.doctor.values import Remedy
 from pgheadroom.quoting import shown_literal
 
+BEFORE_FILES = ("command line", "environment variable")
+"""Sources of a setting that no file, and so no ALTER SYSTEM, goes before."""
 _AUTO = "postgresql.auto.conf"
 _RELOAD = "SELECT pg_reload_conf()"
 _LATER = "Sessions that begin then have it."
@@ -38,7 +40,7 @@ def change_of(row: QueryRow, to: str, text: str, cost: str | None) -> Remedy:
             cost=cost,
             undo=f"{scope} SET {old}",
         )
-    if source in ("command line", "environment variable"):
+    if source in BEFORE_FILES:
         return Remedy(
             text=f"{text} It is set by the server's {source}, which goes before its "
             "files: take it out there, and restart.",
