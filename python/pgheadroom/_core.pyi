@@ -53,6 +53,7 @@ __all__ = [
     "normalized_statements",
     "not_evaluated",
     "places_digest",
+    "redirect_rounds",
     "relation_places",
     "rows_per_page",
     "setting_becomes",
@@ -607,6 +608,22 @@ def arrivals_at_rate(seed: int, clients: int, rate_per_s: float, duration_s: flo
         duration_s: From its first look at the time on.
 
     Source: `getPoissonRand`, src/bin/pgbench/pgbench.c (REL_18_STABLE).
+    """
+
+def redirect_rounds(per_page: int, fillfactor: int, rows: int, redirects: int) -> list[int]:
+    """
+    By row of a page: the round of HOT updates that puts it behind a redirect, from 1; 0 none.
+
+    Tuples are taken to be as long as so many on a page let them be, and each round makes half of
+    the versions for which there is room beside, since rows may have several lengths.
+
+    Args:
+        per_page: Rows that a load puts on a page at this fillfactor.
+        fillfactor: In percent.
+        rows: On the page.
+        redirects: Of them, at most `rows`.
+
+    Source: `PageGetHeapFreeSpace`, src/backend/storage/page/bufpage.c (REL_18_STABLE).
     """
 
 def needed_bytes(profile_json: str, transactions: int | None = None) -> int:

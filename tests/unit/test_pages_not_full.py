@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from pgheadroom._core import redirect_rounds
 from pgheadroom.forms import FieldError
 from pgheadroom.predict import make_cells, predict
 from pgheadroom.predict.sampling import heap_pages, sample_of
 from pgheadroom.profile import Profile, parse_profile, to_json
-from pgheadroom.profile.pages import redirect_rounds, redirects_max
+from pgheadroom.profile.pages import redirects_max
 from pgheadroom.types import Interval
 
 TABLE: dict[str, Any] = {
@@ -111,8 +112,8 @@ def test_redirects_take_room() -> None:
     assert narrow.predicted.newpage_frac > 0.02
 
 
-def test_rounds_of_redirects_are_the_twins() -> None:
-    """Each row once, half of the room in a round; what has no room is none (`profile/pages.rs`)."""
+def test_rounds_of_redirects() -> None:
+    """Each row once, half of the room in a round; what has no room is none."""
     rounds = redirect_rounds(65, 100, 62, 62)
     assert all(rounds)
     assert (rounds.count(1), rounds.count(29)) == (2, 1)

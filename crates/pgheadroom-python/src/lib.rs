@@ -69,7 +69,8 @@ mod _core {
 
     #[pymodule_export]
     use super::twin::{
-        Progress, Simulated, TableOutcome, arrivals_at_rate, drawn_keys, needed_bytes, simulate,
+        Progress, Simulated, TableOutcome, arrivals_at_rate, drawn_keys, needed_bytes,
+        redirect_rounds, simulate,
     };
 
     #[pymodule_export]

@@ -13,7 +13,7 @@ use pgheadroom_models::{Engine, Storage};
 use pgheadroom_twin::order::Order;
 use pgheadroom_twin::pgbench::Generators;
 use pgheadroom_twin::profile::estimate;
-use pgheadroom_twin::profile::{Monitor, ProfileError, ProfileSpec};
+use pgheadroom_twin::profile::{self, Monitor, ProfileError, ProfileSpec};
 use pgheadroom_twin::run::{self, Outcome};
 use pgheadroom_twin::workload::{self, Keys};
 use pyo3::prelude::*;
@@ -346,6 +346,13 @@ pub fn needed_bytes(profile_json: &str, transactions: Option<u64>) -> PyResult<u
 #[pyfunction]
 pub fn arrivals_at_rate(seed: u64, clients: usize, rate_per_s: f64, duration_s: f64) -> u64 {
     Generators::new(seed, clients).arrivals(rate_per_s, duration_s)
+}
+
+/// By row of a page: the round of HOT updates that puts it behind a redirect.
+#[pyfunction]
+pub fn redirect_rounds(per_page: u16, fillfactor: u8, rows: u16, redirects: u16) -> Vec<u16> {
+    let of_load = (per_page.into(), fillfactor.into());
+    profile::redirect_rounds(of_load, rows.into(), redirects.into())
 }
 
 /// The keys that a profile's clients draw.

@@ -10,7 +10,7 @@ before them, which are deleted by their places and vacuumed away before there is
     kind      the first whose bound is above mod(block * 2654435769, 2^32) * 10^6 / 2^32
     bound     the shares so far, in millionths
     row       position i of P is one if (i + 1) * rows / P > i * rows / P, whole numbers
-    round     of a block's row: `redirect_rounds` of the profile, half as many as there is room for
+    round     of a block's row: `redirect_rounds` of the core, half as many as there is room for
 
 The last position is that of the last row. The twin does the same (`profile/pages.rs`).
 """
@@ -22,9 +22,9 @@ from itertools import accumulate, count
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom import quoting
+from pgheadroom._core import redirect_rounds
 from pgheadroom.play.values import MILLION, column_list, million, row_values
 from pgheadroom.profile import TableProfile
-from pgheadroom.profile.pages import redirect_rounds
 
 if TYPE_CHECKING:
     import psycopg
@@ -92,7 +92,7 @@ def insert_with_fillers(table: TableProfile) -> str:
     )
 
 
-def _rounds(table: TableProfile) -> list[tuple[int, ...]]:
+def _rounds(table: TableProfile) -> list[list[int]]:
     """Of each kind."""
     assert table.rows_per_page is not None, "it has kinds of pages"
     return [

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import accumulate, count
+from itertools import accumulate
 
 from pgheadroom import _core
+from pgheadroom._core import redirect_rounds
 from pgheadroom.forms import fail
 from pgheadroom.profile.column_types import payload_bytes
 from pgheadroom.profile.spelling import Raw
-from pgheadroom.profile.tables import ROWS_PER_PAGE_MAX, ColumnProfile, PageKind, TableProfile
-from pgheadroom.units import PAGE_BYTES, percent
+from pgheadroom.profile.tables import ColumnProfile, PageKind, TableProfile
+from pgheadroom.units import percent
 
 KINDS_MAX = 100
 FILLED_FRAC_MIN = 0.001
@@ -25,10 +26,6 @@ FILLED_FRAC_MIN = 0.001
 _SUM_TOLERANCE = 0.0101  # thirds with two digits; the last kind takes what is left
 _ROW_BYTES_MAX = 2032  # TOAST_TUPLE_TARGET: longer rows have values moved out
 _TOAST_POINTER_BYTES = 18
-_USABLE_BYTES = PAGE_BYTES - 24  # SizeOfPageHeaderData
-_ITEM_BYTES = 4  # sizeof(ItemIdData)
-_LEAST_TUPLE_BYTES = 24  # a header alone
-_ITEMS_MAX = ROWS_PER_PAGE_MAX  # MaxHeapTuplesPerPage
 
 
 def completed_pages(table: TableProfile, raw: Raw, path: str) -> TableProfile:
@@ -96,60 +93,9 @@ def mean_rows(pages: Sequence[PageKind]) -> float:
     )
 
 
-def redirect_rounds(per_page: int, fillfactor: int, rows: int, redirects: int) -> tuple[int, ...]:
-    """
-    By row of a page: the round of HOT updates that puts it behind a redirect, from 1; 0 none.
-
-    Tuples are taken to be as long as so many on a page let them be, and each round makes half of
-    the versions for which there is room beside, since rows may have several lengths. The twin does
-    the same (`profile/pages.rs`).
-
-    Args:
-        per_page: Rows that a load puts on a page at this fillfactor.
-        fillfactor: In percent.
-        rows: On the page.
-        redirects: Of them, at most `rows`.
-    """
-    of_redirects = _rounds(per_page, fillfactor, rows, redirects)
-    made = []
-    for row in range(rows):
-        before = row * redirects // rows
-        is_redirected = (row + 1) * redirects // rows > before
-        made.append(of_redirects[before] if is_redirected and before < len(of_redirects) else 0)
-    return tuple(made)
-
-
 def redirects_max(per_page: int, fillfactor: int, rows: int) -> int:
-    """How many of a page's rows HOT updates can put behind a redirect; as `redirect_rounds`."""
-    return len(_rounds(per_page, fillfactor, rows, rows))
-
-
-def _rounds(per_page: int, fillfactor: int, rows: int, redirects: int) -> list[int]:
-    """
-    The round of each redirect, as far as there is room for them.
-
-    The room is that of `PageGetHeapFreeSpace`, src/backend/storage/page/bufpage.c (REL_18_STABLE).
-    """
-    reserve = PAGE_BYTES * (100 - fillfactor) // 100
-    tuple_bytes = max((_USABLE_BYTES - reserve) // per_page - _ITEM_BYTES, _LEAST_TUPLE_BYTES)
-    tuple_bytes = tuple_bytes // 8 * 8
-
-    def has_room(more: int, done: int) -> bool:
-        items = max(per_page, rows + done + more)
-        has_items = items > rows + done + more or items < _ITEMS_MAX
-        used = tuple_bytes * (rows + more + 1) + _ITEM_BYTES * (items + 1)
-        return has_items and used <= _USABLE_BYTES
-
-    made: list[int] = []
-    for number in count(1):
-        done = len(made)
-        room = 0
-        while room < rows and has_room(room, done):
-            room += 1
-        if done == redirects or room == 0:
-            break
-        made += [number] * min((room + 1) // 2, redirects - done)
-    return made
+    """How many of a page's rows HOT updates can put behind a redirect."""
+    return sum(number > 0 for number in redirect_rounds(per_page, fillfactor, rows, rows))
 
 
 def said_loaded_anew(table: TableProfile) -> str:

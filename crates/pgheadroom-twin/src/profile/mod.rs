@@ -34,7 +34,7 @@ pub(crate) use index_spec::vary_stated;
 pub use index_spec::{IndexSpec, Method, StatedSpec};
 pub use load::{LoadedTable, PgbenchTables};
 pub use monitor::Monitor;
-pub use pages::PageKinds;
+pub use pages::{PageKinds, redirect_rounds};
 pub use server_spec::{ColumnCompression, ColumnStorage, Compression, ServerSpec, WalLevel};
 pub use spec::{
     Among, BuiltinName, ChangeSpec, ColumnSpec, CommandName, Distribution, Find, ForeignKeySpec,

@@ -15,7 +15,7 @@
 //! The last position is that of the last row. Bounds are the sums of the shares so far, in
 //! millionths; multiples of 2^32 by the golden ratio are spread evenly whatever their number is.
 //!
-//! Source: `play/page_kinds.py` of the Python side, which says so to a server.
+//! Source: `play/page_kinds.py` of the Python side, which says so to a server by the same rounds.
 
 use pgheadroom_layout::page::{
     BLCKSZ, MAX_HEAP_TUPLES_PER_PAGE, SIZE_OF_ITEM_ID, SIZE_OF_PAGE_HEADER,
@@ -56,7 +56,11 @@ impl PageKinds {
             Kind {
                 bound,
                 rows: kind.rows,
-                rounds: rounds((rows_per_page, table.fillfactor), kind.rows, kind.redirects),
+                rounds: redirect_rounds(
+                    (rows_per_page, table.fillfactor),
+                    kind.rows,
+                    kind.redirects,
+                ),
             }
         });
         let mut kinds: Vec<_> = kinds.collect();
@@ -119,9 +123,10 @@ impl PageKinds {
 /// the versions for which there is room beside: rows have several lengths. What has no room is not
 /// updated.
 ///
-/// Source: `redirect_rounds` in `profile/pages.py` of the Python side; the room is that of
-/// `PageGetHeapFreeSpace`, src/backend/storage/page/bufpage.c (REL_18_STABLE).
-fn rounds((per_page, fillfactor): (i64, i64), rows: i64, redirects: i64) -> Vec<u16> {
+/// Source: for the room `PageGetHeapFreeSpace`, src/backend/storage/page/bufpage.c
+/// (REL_18_STABLE).
+#[must_use]
+pub fn redirect_rounds((per_page, fillfactor): (i64, i64), rows: i64, redirects: i64) -> Vec<u16> {
     let item = i64::from(SIZE_OF_ITEM_ID);
     let usable = i64::from(BLCKSZ) - i64::from(SIZE_OF_PAGE_HEADER);
     let reserve = i64::from(BLCKSZ) * (100 - fillfactor) / 100;
@@ -206,7 +211,7 @@ mod tests {
         let of = |&(bound, rows)| Kind {
             bound,
             rows,
-            rounds: rounds((rows_per_page, 100), rows, rows / 2),
+            rounds: redirect_rounds((rows_per_page, 100), rows, rows / 2),
         };
         PageKinds {
             rows_per_page,
@@ -254,16 +259,16 @@ mod tests {
     /// Pages with room for three versions of 120 bytes, and for fewer as redirects come.
     #[test]
     fn rounds_as_there_is_room() {
-        let of = rounds((65, 100), 62, 62);
+        let of = redirect_rounds((65, 100), 62, 62);
         assert!(of.iter().all(|&round| round > 0));
         let of_round = |round| of.iter().filter(|&&one| one == round).count();
         assert_eq!((of_round(1), of_round(29)), (2, 1));
-        let full = rounds((65, 100), 65, 10);
+        let full = redirect_rounds((65, 100), 65, 10);
         assert!(
             full.iter().all(|&round| round == 0),
             "no room for a version"
         );
-        let reserved = rounds((59, 90), 59, 10);
+        let reserved = redirect_rounds((59, 90), 59, 10);
         assert_eq!(reserved.iter().filter(|&&round| round > 0).count(), 10);
     }
 
