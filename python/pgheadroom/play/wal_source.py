@@ -51,13 +51,14 @@ class WalSource:
                     f"{host.programs} has no pg_waldump and no pg_walinspect, and the pg_waldump "
                     f"at hand is of {version}, which does not read its WAL: expected one of them"
                 )
-            monitor.execute("CREATE EXTENSION IF NOT EXISTS pg_walinspect")
 
     def read(self, start: str, end: str, table_of: Mapping[str, str]) -> WindowWal:
         """Sum up the records between two positions, which are in their files already."""
         if start == end:
             return read_waldump((), table_of)
         if self._waldump is None:
+            # Not before: its OIDs would be those that the profile's types are to have.
+            self._monitor.execute("CREATE EXTENSION IF NOT EXISTS pg_walinspect")
             return sum_wal(read_walinspect(self._monitor, start, end), table_of)
         return self._read_waldump(self._waldump, start, end, table_of)
 
