@@ -45,12 +45,11 @@ class WalSource:
         self._monitor = monitor
         path, version = find_client("pg_waldump", host.programs)
         self._waldump = path if version.major == host.programs.version.major else None
-        if self._waldump is None:
-            if not is_available(monitor):
-                raise ProgramMissing(
-                    f"{host.programs} has no pg_waldump and no pg_walinspect, and the pg_waldump "
-                    f"at hand is of {version}, which does not read its WAL: expected one of them"
-                )
+        if self._waldump is None and not is_available(monitor):
+            raise ProgramMissing(
+                f"{host.programs} has no pg_waldump and no pg_walinspect, and the pg_waldump at "
+                f"hand is of {version}, which does not read its WAL: expected one of them"
+            )
 
     def read(self, start: str, end: str, table_of: Mapping[str, str]) -> WindowWal:
         """Sum up the records between two positions, which are in their files already."""
