@@ -22,9 +22,9 @@ TEST_SERVERS = PGHEADROOM_TEST_SERVERS="$$(ls -d .servers/*/package 2>/dev/null 
 # Whole files each, the longest first (tests/conftest.py). Servers' tests are three at a time: two
 # left a third of two cores idle (420 s, three take 323).
 SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder
-SERVER_TESTS := tests/cli tests/postgres tests/report
+SERVER_TESTS := tests/cli tests/postgres tests/report tests/extension
 
-.PHONY: help setup demo docs site test test-long check check-pg lint types unit rust mutants golden record fuzz coverage fuzz-inputs fuzz-profiles fuzz-twin fuzz-wal bench bench-advice bench-wal public-schemas wal-truth doctor-truth accuracy wheel lint-release changelog servers lock clean
+.PHONY: help setup demo docs site test test-long check check-pg lint types unit rust mutants golden record fuzz coverage fuzz-inputs fuzz-profiles fuzz-twin fuzz-wal bench bench-advice bench-wal public-schemas wal-truth doctor-truth accuracy wheel extension test-extension lint-release changelog servers lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -159,6 +159,12 @@ wheel: setup ## A wheel for this platform in dist/, started where there is no ca
 	rm -f dist/*.whl
 	$(BIN)/maturin build --release --locked --out dist
 	tools/try-wheel dist/*.whl
+
+extension: setup servers ## The server extension for every server at hand, in build/extension; a warning fails
+	$(BIN)/python tools/build_extension.py build/extension
+
+test-extension: $(TEST_CORE) servers ## The extension on every server at hand: all of its tests (some minutes)
+	$(TEST_SERVERS) $(PYTEST) -n 2 $(SIDE_BY_SIDE) --durations=10 tests/extension
 
 lint-release: ## What only GitHub and Docker run, and shell scripts, by pinned linters
 	tools/lint-release

@@ -108,6 +108,7 @@ OPTIONS_BY_RIGHT = {
     "plan/reading.py": "names the command that writes such a file",
     "plan/statements.py": "commands of pg_repack",
     "plan/text.py": "commands to type after a plan",
+    "extension/building.py": "pg_config's",
     "play/clients.py": "pgbench's",
     "play/run.py": "pgbench's",
     "play/wal_source.py": "pg_waldump's",

@@ -31,7 +31,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
     ("types", "_core"),
     ("stats", "schedule", "outcome", "page_life", "progress", "tabular"),
     ("servers", "sources", "fleet"),
-    ("profile", "history"),
+    ("profile", "history", "extension"),
     ("layout", "observe", "play"),
     ("predict", "bloat"),
     ("accuracy",),

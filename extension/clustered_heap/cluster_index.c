@@ -1,0 +1,84 @@
+/*
+ * cluster_index.c
+ *		Which index a table's rows are to lie in the order of.
+ *
+ * It is the one that CLUSTER or ALTER TABLE ... CLUSTER ON has marked
+ * (pg_index.indisclustered). Only a B-tree over plain columns of all rows
+ * gives every row a place before it is inserted.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/tableam.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_index.h"
+#include "utils/relcache.h"
+#include "utils/syscache.h"
+
+#include "clustered_heap.h"
+
+/*
+ * The index that is marked, or InvalidOid.
+ *
+ * The caller holds a lock on the table. An index can still be dropped
+ * concurrently or lose its mark, so whoever opens it asks again.
+ */
+Oid
+clustered_index_oid(Relation heap)
+{
+	List	   *indexes = RelationGetIndexList(heap);
+	ListCell   *cell;
+	Oid			found = InvalidOid;
+
+	foreach(cell, indexes)
+	{
+		Oid			index = lfirst_oid(cell);
+		HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
+
+		if (!HeapTupleIsValid(tuple))
+			continue;
+		if (((Form_pg_index) GETSTRUCT(tuple))->indisclustered)
+			found = index;
+		ReleaseSysCache(tuple);
+		if (OidIsValid(found))
+			break;
+	}
+	list_free(indexes);
+	return found;
+}
+
+/*
+ * Whether an index of this table is whole, and gives each row a place by
+ * values that a BEFORE trigger has in hand: no predicate, no expressions, and
+ * no generated columns, which are computed after those triggers.
+ */
+bool
+index_gives_order(Relation heap, Relation index)
+{
+	Form_pg_index form = index->rd_index;
+	TupleDesc	desc = RelationGetDescr(heap);
+
+	if (form == NULL || form->indrelid != RelationGetRelid(heap) ||
+		index->rd_rel->relkind != RELKIND_INDEX ||
+		index->rd_rel->relam != BTREE_AM_OID ||
+		!form->indisvalid || !form->indisready || !form->indislive ||
+		!heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL))
+		return false;
+	for (int i = 0; i < form->indnkeyatts; i++)
+	{
+		AttrNumber	attnum = form->indkey.values[i];
+
+		if (attnum <= 0 || TupleDescAttr(desc, attnum - 1)->attgenerated != '\0')
+			return false;
+	}
+	return true;
+}
+
+bool
+is_plain_heap(Relation relation)
+{
+	return (relation->rd_rel->relkind == RELKIND_RELATION ||
+			relation->rd_rel->relkind == RELKIND_MATVIEW) &&
+		relation->rd_tableam == GetHeapamTableAmRoutine();
+}

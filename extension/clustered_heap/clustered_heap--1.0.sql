@@ -1,0 +1,26 @@
+/* extension/clustered_heap/clustered_heap--1.0.sql */
+
+-- complain if script is sourced in psql, rather than via CREATE EXTENSION
+\echo Use "CREATE EXTENSION clustered_heap" to load this file. \quit
+
+-- Needs SELECT on the table, or membership in pg_stat_scan_tables: checked inside.
+CREATE FUNCTION cluster_quality(
+    relation regclass,
+    clustered_by regclass DEFAULT NULL,
+    OUT index regclass,
+    OUT row_count bigint,
+    OUT heap_pages bigint,
+    OUT heap_pages_ideal bigint,
+    OUT leaf_count bigint,
+    OUT pages_per_leaf float8,
+    OUT pages_per_leaf_ideal float8,
+    OUT pages_per_1000 float8,
+    OUT pages_per_1000_ideal float8,
+    OUT pages_per_1000_max integer,
+    OUT correlation float8)
+RETURNS record
+LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'cluster_quality';
+
+COMMENT ON FUNCTION cluster_quality(regclass, regclass) IS
+'how well the rows of a table lie in the order of an index; reads the table and the index whole';

@@ -1,0 +1,11 @@
+/*
+ * clustered_heap.c
+ *		What is done when the library is loaded.
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+
+#include "clustered_heap.h"
+
+PG_MODULE_MAGIC;

@@ -1,0 +1,67 @@
+"""A copy of a server's programs, library and share folder, to put an extension into."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgheadroom.servers import ServerPrograms
+
+_LEFT_OUT = shutil.ignore_patterns("include", "doc", "man", "pgxs", "bitcode", "*.a", "locale")
+
+
+@dataclass(frozen=True)
+class Copied:
+    """A copied server, and where the original's paths are in it."""
+
+    programs: ServerPrograms
+    common: Path
+    folder: Path
+
+    def place(self, original: Path) -> Path:
+        """Where a file of the original belongs in the copy."""
+        return self.folder / original.relative_to(self.common)
+
+
+def copy_of_server(programs: ServerPrograms, folder: Path) -> Copied:
+    """
+    Copy what a server needs to run into a folder.
+
+    The server finds its library and share folders relative to its program, so these keep their
+    places to each other. Libraries of a wheel lie two levels above its prefix.
+    """
+    told = {
+        name: Path(os.path.realpath(_told(programs, f"--{name}")))
+        for name in ("bindir", "pkglibdir", "sharedir")
+    }
+    parts = list(told.values())
+    prefix = told["bindir"].parent
+    package = prefix.parent
+    libraries = package.with_name(package.name + ".libs")
+    if programs.origin == "wheel":
+        parts = [prefix, libraries] if libraries.is_dir() else [prefix]
+    # With the folder's own name, `usr`, which paths of libraries go through.
+    common = Path(os.path.commonpath([*parts, *told.values()])).parent
+    for part in parts:
+        target = folder / part.relative_to(common)
+        if not target.exists():
+            shutil.copytree(part, target, symlinks=True, ignore=_LEFT_OUT)
+    for path in folder.rglob("*"):
+        if not path.is_symlink():
+            path.chmod(path.stat().st_mode | (0o555 if path.is_dir() else 0o444))
+    # Debian's fetched servers have the libraries of their own Debian beside them.
+    fetched = common / "usr" / "lib" / "x86_64-linux-gnu"
+    if common != Path("/") and fetched.is_dir():
+        (folder / fetched.relative_to(common)).symlink_to(fetched)
+    bin_dir = folder / told["bindir"].relative_to(common)
+    return Copied(ServerPrograms(bin_dir, programs.version, "folder"), common, folder)
+
+
+def _told(programs: ServerPrograms, what: str) -> str:
+    done = subprocess.run(
+        [programs.program("pg_config"), what], capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
