@@ -71,6 +71,7 @@ SHAPES = (
         sql=f"CREATE TABLE deleted_after (id int8 PRIMARY KEY, v int NOT NULL);\n"
         f"INSERT INTO deleted_after SELECT i, i FROM generate_series(1, {N}) i;\n",
         later="DELETE FROM deleted_after WHERE id % 3 = 0;\n",
+        is_wide="may be counted twice",
     ),
     Shape(
         name="wide_fixed",
@@ -346,6 +347,7 @@ SHAPES = (
         f"INSERT INTO grown SELECT i, i, 'c' FROM generate_series(1, {N}) i;\n"
         "DELETE FROM grown WHERE id % 2 = 0;\n",
         later=f"INSERT INTO grown SELECT i, i, 'c' FROM generate_series({N} + 1, {N} + 25000) i;\n",
+        is_wide="may be counted twice",
     ),
 )
 """All of them; ANALYZE comes after `sql`."""

@@ -350,6 +350,19 @@ SCENARIOS = (
         " FROM generate_series(1, 40000) i;\nVACUUM ANALYZE t;\n"
         "DELETE FROM t WHERE id % 10 > 0;\n",
         silent="ALTER TABLE t SET (autovacuum_vacuum_scale_factor = 0.9);\n",
+        ahead_s=(30 * DAY_S, 30 * DAY_S),  # beyond this server's naptime
+        check=dead_right,
+    ),
+    Scenario(
+        rule="autovacuum-late",
+        name="vacuumed",
+        about="t",
+        severity="info",
+        common="CREATE TABLE t (id int, v text);\nINSERT INTO t SELECT i, repeat('x', 400)"
+        " FROM generate_series(1, 40000) i;\nVACUUM ANALYZE t;\n"
+        "DELETE FROM t WHERE id % 10 > 0;\n",
+        # Within a naptime of the VACUUM nobody can be late.
+        ahead_s=(30 * DAY_S, 0.0),
         check=dead_right,
     ),
     Scenario(

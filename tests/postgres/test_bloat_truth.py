@@ -20,10 +20,17 @@ pytestmark = pytest.mark.usefixtures("run_parent")
 QUICK = ("deleted_after", "nulls_together", "text_short", "duplicates", "dropped")
 WIDE_MAX = 8
 """Of all relations: what statistics do not hold in these shapes, each named."""
+COUNTED_APART = ("deleted_after", "grown")
+"""A third went, or a quarter came, after ANALYZE: counters alone do not tell that from changes
+before it which a session told afterwards. A table and its index each."""
 
 
 def held(programs: ServerPrograms, shapes: tuple[Shape, ...]) -> list[bool]:
-    """Which estimates are narrow; the truth is inside of all, and wide ones say why."""
+    """
+    Which estimates are narrow; the truth is inside of all, and wide ones say why.
+
+    Those of tables that changed since ANALYZE are wide by as much, and are not in the answer.
+    """
     narrow = []
     with Host(programs) as host:
         cluster = host.cluster("main")
@@ -37,6 +44,9 @@ def held(programs: ServerPrograms, shapes: tuple[Shape, ...]) -> list[bool]:
                 wanted = found.shape.is_wide
                 assert wanted, (found.name, said, found.reasons)
                 assert wanted in "; ".join(found.reasons)
+            if found.shape.name in COUNTED_APART:
+                assert not is_narrow, (found.name, said)
+                continue
             narrow.append(is_narrow)
     return narrow
 
@@ -44,7 +54,7 @@ def held(programs: ServerPrograms, shapes: tuple[Shape, ...]) -> list[bool]:
 def test_intervals_have_the_truth_in_them(programs: ServerPrograms) -> None:
     """Some shapes: the rewrite is inside, and what is wider than ten points says why."""
     narrow = held(programs, tuple(shape for shape in SHAPES if shape.name in QUICK))
-    assert len(narrow) >= 13
+    assert len(narrow) >= 11
     assert narrow.count(False) <= 1
 
 

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 from doctor_scenarios import APART, LOG, SCENARIOS
 from doctor_sides import (
+    DAY_S,
     SETTINGS,
     Scenario,
     archiver_right,
@@ -257,7 +258,8 @@ def test_vacuum_passes(shared: Cluster) -> None:
             "VACUUM ANALYZE t;\nDELETE FROM t WHERE id % 8 > 0;\n",
         )
         (pages,) = rows_of(shared, dbname, "SELECT relpages FROM pg_class WHERE relname = 't_pkey'")
-        (late,) = examined(shared, dbname, "autovacuum-late").findings
+        a_month_s = 30 * DAY_S  # beyond this server's naptime
+        (late,) = examined(shared, dbname, "autovacuum-late", ahead_s=a_month_s).findings
         assert late.remedy.sql == ('VACUUM (VERBOSE) "public"."t"',)
         small = "64kB" if shared.version.major >= 17 else "1MB"
         for memory, fires in ((small, True), ("64MB", False)):
@@ -270,7 +272,9 @@ def test_vacuum_passes(shared: Cluster) -> None:
                     until(partial(_went_on, shared, passes=fires), "VACUUM has gone so far")
                     diagnosis = examined(shared, dbname, "vacuum-passes")
                     burn(shared, dbname, 200)
-                    (late,) = examined(shared, dbname, "autovacuum-late").findings
+                    (late,) = examined(
+                        shared, dbname, "autovacuum-late", ahead_s=a_month_s
+                    ).findings
                     held = examined(shared, dbname, "horizon-holder", ahead_s=7200)
                 finally:
                     slow.cancel_safe()

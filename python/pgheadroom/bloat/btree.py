@@ -119,7 +119,9 @@ def btree_estimate(index: IndexFacts) -> Estimate:
             f"how wide values of {', '.join(sample.unknown)} are one by one is not in the "
             "statistics, their mean is"
         )
-    if less + more + index.count.rows_off / max(rows, 1.0) > 0.01:
+    if index.count.unsure is not None:
+        reasons.append(index.count.unsure)
+    elif less + more + index.count.rows_off / max(rows, 1.0) > 0.01:
         reasons.append(
             f"{percent(index.count.changed_frac)} of the rows changed since the statistics were "
             "taken: ANALYZE"

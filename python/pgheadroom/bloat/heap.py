@@ -67,7 +67,9 @@ def heap_estimate(table: TableFacts) -> Estimate:
             f"how wide values of {', '.join(sample.unknown)} are one by one is not in the "
             "statistics, their mean is"
         )
-    if less + more > 0.01 or table.count.rows_off:
+    if table.count.unsure is not None:
+        reasons.append(table.count.unsure)
+    elif less + more > 0.01 or table.count.rows_off:
         reasons.append(
             f"{percent(_changed(table.count))} of the rows changed since its statistics were "
             "taken: ANALYZE"

@@ -162,7 +162,7 @@ def coarse_bytes(row: RelationRow) -> float:
         least += (1 - frac) * width
     if "key_count" in row and row["is_all_equal_image"]:
         least = 6.0  # of a posting list
-    rows = float(row["n_live_tup"] or 0)
+    rows, _ = _between(row, _of_table(row))
     if row.get("is_partial"):
         rows = min(rows, max(float(row["reltuples"]), 0.0))
     return float(int(row["relpages"]) * PAGE_BYTES) - rows * least
@@ -178,7 +178,8 @@ def count_of(row: RelationRow) -> RowCount:
     """Rows of a table by its counters, and how many changed since ANALYZE."""
     target = int(row["statistics_target"] or 100)
     analyzed = max(SAMPLED_ROWS_PER_TARGET * target, 1)
-    rows = float(row["n_live_tup"] or 0)
+    low, high = _between(row, _of_table(row))
+    rows = (low + high) / 2
     if row["is_analyzed"]:
         changed: float | None = float(row["n_mod_since_analyze"] or 0)
     else:
@@ -187,7 +188,33 @@ def count_of(row: RelationRow) -> RowCount:
     # A VACUUM that has read less than 2 % of the pages keeps the number of rows that was, whatever
     # it removed (`vac_estimate_reltuples`, vacuum.c), until ANALYZE counts them.
     off = min(changed or 0.0, rows) if row["is_vacuumed_later"] else 0.0
-    return RowCount(rows=rows, changed=changed, analyzed=analyzed, rows_off=off)
+    return RowCount(
+        rows=rows,
+        changed=changed,
+        analyzed=analyzed,
+        rows_off=off + (high - low) / 2,
+        counts=(low, high),
+    )
+
+
+def _of_table(row: RelationRow) -> str:
+    return "table_reltuples" if "table_reltuples" in row else "reltuples"
+
+
+def _between(row: RelationRow, reltuples: str, counters: str = "") -> tuple[float, float]:
+    """
+    Rows of a relation at least and at most.
+
+    VACUUM and ANALYZE write what they counted into `reltuples` and into `n_live_tup` alike
+    (`pgstat_report_vacuum`, pgstat_relation.c). What differs has come or gone since, or before and
+    was told only afterwards, so that it counts twice (`pgstat_relation_flush_cb`): sessions tell
+    their counters once a second at most (PGSTAT_MIN_INTERVAL), and only between statements.
+    """
+    live = float(row[f"{counters}n_live_tup"] or 0)
+    counted = float(row[reltuples] if row[reltuples] is not None else -1)
+    if counted < 0 or not (row[f"{counters}is_vacuumed"] or row.get(f"{counters}is_analyzed")):
+        return live, live
+    return min(live, counted), max(live, counted)
 
 
 def _known_by_layout(count: RowCount, columns: Sequence[ColumnFacts]) -> RowCount:
@@ -261,8 +288,9 @@ def _toast(row: RelationRow, pages: int | None) -> Estimate | None:
         and not column["is_dropped"]
         and column["null_frac"] != 1.0
     )
-    chunks = float(row["toast_n_live_tup"] or 0) if row["toast_is_vacuumed"] else None
-    return toast_estimate(pages, chunks, float(row["n_live_tup"] or 0) * may)
+    chunks = _between(row, "toast_reltuples", "toast_") if row["toast_is_vacuumed"] else None
+    _, rows = _between(row, "reltuples")
+    return toast_estimate(pages, chunks, rows * may)
 
 
 def fillfactor_of(row: RelationRow, kind: str) -> int:

@@ -19,6 +19,9 @@ LEVEL = 0.99
 SAMPLED_ROWS_PER_TARGET = 300
 """Rows that ANALYZE reads for each unit of a statistics target (`std_typanalyze`, analyze.c)."""
 
+TOLD_FROM = 0.01
+"""Of the rows: what is less is no reason why an estimate is wide."""
+
 RelationKind = Literal["heap", "btree", "toast"]
 
 
@@ -33,12 +36,14 @@ class RowCount:
             do not say it.
         analyzed: How many ANALYZE read at most.
         rows_off: By how many the rows may be off.
+        counts: At least and at most, where counters and the last VACUUM or ANALYZE differ.
     """
 
     rows: float
     changed: float | None
     analyzed: int
     rows_off: float = 0.0
+    counts: tuple[float, float] = (0.0, 0.0)
 
     @property
     def changed_frac(self) -> float:
@@ -46,6 +51,14 @@ class RowCount:
         if self.changed is None or self.rows <= 0:
             return 1.0
         return min(self.changed / self.rows, 1.0)
+
+    @property
+    def unsure(self) -> str | None:
+        """Why it is not known how many there are; None where it hardly matters."""
+        low, high = self.counts
+        if high - low <= TOLD_FROM * high:
+            return None
+        return counted_apart("rows", low, high, "ANALYZE")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +180,14 @@ class Estimate:
         """Whether it is at most ten points wide."""
         found = self.given_back_frac
         return round(found.high - found.low, 9) <= WIDTH_MAX
+
+
+def counted_apart(what: str, low: float, high: float, remedy: str) -> str:
+    """How many there are, where two counts differ."""
+    return (
+        f"it has {low:,.0f} to {high:,.0f} {what}: what changed close to its last VACUUM or "
+        f"ANALYZE may be counted twice, which no statistics tell: {remedy}"
+    )
 
 
 _OTHERWISE = "mean widths are known to a byte, and how wide values are of a sample alone"

@@ -21,6 +21,8 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
         dead, size = int(row["n_dead_tup"]), dead_rows.dead_bytes(row)
         if dead_rows.is_switched_off(facts, row) or size < _BYTES_MIN or dead < _TIMES * trigger:
             continue
+        if _was_just_there(facts, row):
+            continue
         times = dead / max(trigger, 1.0)
         last = "was never vacuumed since the statistics began"
         if row["vacuum_epoch_s"] is not None:
@@ -55,6 +57,17 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
         )
 
 
+def _was_just_there(facts: Facts, row: QueryRow) -> bool:
+    """
+    Whether it was vacuumed so lately that nobody can be late yet.
+
+    A session that has deleted rows within the second before a VACUUM tells them after it has
+    counted (PGSTAT_MIN_INTERVAL, pgstat.c): then rows count as dead that are gone.
+    """
+    vacuumed_s = row["vacuum_epoch_s"]
+    return vacuumed_s is not None and facts.now_s - vacuumed_s < facts.number("autovacuum_naptime")
+
+
 _AT_WORK = Remedy(
     text="A VACUUM is at work on it at this moment (pg_stat_progress_vacuum): let it finish. "
     "Another would wait for it, and autovacuum's would be cancelled for that."
@@ -69,7 +82,7 @@ RULE = Rule(
     on_standby=False,
     threshold="Twice the dead rows that autovacuum waits for, by settings and storage parameters, "
     "and 10 MiB of them: it looks every minute (autovacuum_naptime), so what is far beyond has "
-    "been waiting, or is held off.",
+    "been waiting, or is held off. Not within that time after a VACUUM.",
     severity="warning from five times on, unless a VACUUM is at work on it; else info.",
     price="Bytes of the table's pages that dead rows take, by their share of all rows.",
     remedy="Find what holds it off; then VACUUM, and a higher autovacuum_vacuum_cost_limit.",
