@@ -14,6 +14,10 @@ from test_doctor_standby import follow
 from pgheadroom.cli.app import run as command
 from pgheadroom.errors import InputError
 from pgheadroom.plan import Plan
+from pgheadroom.plan.execution import ApplyCall
+from pgheadroom.plan.record import new_record
+from pgheadroom.plan.remedy_apply import applier_of
+from pgheadroom.plan.session import writing_session
 from pgheadroom.servers import Cluster, Host, ServerPrograms
 
 pytestmark = pytest.mark.usefixtures("run_parent")
@@ -66,6 +70,14 @@ def test_every_standby_is_asked(
         path = written(plan, tmp_path)
         assert command(["apply", str(path), there, "--yes"]) == 2
         assert "the server is a standby" in capsys.readouterr().err
+        assert [one.standbys for one in plan.remedies or ()] == [None, ("slot of_standby",)]
+        run(primary, "postgres", "SELECT pg_create_physical_replication_slot('late', true)")
+        assert command(["apply", str(path), conninfo(primary, "postgres"), "--yes"]) == 2
+        said = " ".join(capsys.readouterr().err.split())
+        assert "t_v: a standby is there that was not asked whether it reads it" in said
+        assert "found slot late, the plan has slot of_standby" in said
+        assert "u_w" not in said, "its twin serves there as well"
+        run(primary, "postgres", "SELECT pg_drop_replication_slot('late')")
         assert command(["apply", str(path), conninfo(primary, "postgres"), "--yes"]) == 0
         assert states(path) == ["done", "done"]
         assert command(["apply", str(path), conninfo(primary, "postgres"), "--yes", "--undo"]) == 0
@@ -78,6 +90,47 @@ def test_every_standby_is_asked(
         read_there(standby)
         until(lambda: "has read it 1 times" in " ".join(look(there).notes), "its read is counted")
         standby.stop()
+        primary.stop()
+
+
+@pytest.mark.parametrize("programs_of", servers())
+def test_who_came_since(
+    programs_of: ServerPrograms, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that follows by its name alone, since nobody was there, and one while `apply` asks."""
+    with Host(programs_of) as host:
+        primary = host.cluster("primary")
+        standby = host.copy(primary, "standby")
+        (standby.data_dir / "standby.signal").touch()
+        primary.start({"autovacuum": "off", "wal_level": "logical"})
+        run(primary, "postgres", MAKE + "SELECT pg_drop_replication_slot('of_standby');\n")
+        plan = planned(primary, rules=RULES)
+        path, there = written(plan, tmp_path), conninfo(primary, "postgres")
+        (number,) = (step.number for step in plan.work if step.about == "t_v")
+        follow(primary, standby, "")
+        until(lambda: asked(primary, "SELECT count(*) FROM pg_stat_replication") == 1, "it follows")
+        assert command(["apply", str(path), there, "--yes"]) == 2
+        said = " ".join(capsys.readouterr().err.split())
+        assert "found name pgheadroom standby, the plan has none" in said
+        standby.stop()
+        until(lambda: asked(primary, "SELECT count(*) FROM pg_stat_replication") == 0, "it is gone")
+        with writing_session(there, {}) as connection:
+            applier = applier_of(
+                ApplyCall(
+                    plan=plan,
+                    record=new_record(plan),
+                    connection=connection,
+                    keep=lambda _: None,
+                    say=lambda _: None,
+                )
+            )
+            todo = applier.prepare(undo=False)
+            run(primary, "postgres", "SELECT pg_create_physical_replication_slot('late', true)")
+            outcome = applier.run(todo, undo=False)
+        assert outcome.stopped is not None
+        assert outcome.stopped.startswith(f"step {number}: t_v has changed meanwhile: a standby")
+        assert number in outcome.left
+        assert asked(primary, "SELECT count(*) FROM pg_class WHERE relname = 't_v'") == 1
         primary.stop()
 
 

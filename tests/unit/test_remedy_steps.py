@@ -226,6 +226,9 @@ def test_statements_and_their_undo() -> None:
             for more in ("USING btree (somebodys(v))", "USING btree (v) WHERE somebodys(v)")
         ),
         (dropping(index=None), "an index is missing"),
+        (dropping(rule="unused-index"), "does not say which standbys were asked"),
+        (dropping(rule="overlapping-index"), "does not say which standbys were asked"),
+        (step("vacuum", "VACUUM", standbys=("slot b",)), "of what none has to be"),
         (
             dropping(index=index("t_v", 1, statistics={"1 SET STATISTICS 1; DROP": 1})),
             "is no statistics target of column",
@@ -248,6 +251,9 @@ def test_what_no_plan_says_is_refused(made: RemedyStep, why: str) -> None:
         setting(name="fsync", value="on", before="off", becomes="on"),
         setting(name="fsync", value=None, before="off", becomes="on"),
         dropping(index=index("t_v", 1, definition="CREATE INDEX t_v ON public.t (f(v))")),
+        dropping(rule="unused-index", standbys=()),
+        dropping(rule="overlapping-index", standbys=("slot b", "name c")),
+        step("vacuum", "VACUUM"),
         step("create_index", "CREATE INDEX", index=index("t_v", 0)),
     ],
 )

@@ -30,7 +30,7 @@ from pgheadroom.errors import InputError
 from pgheadroom.plan.remedies import Claim, RemedyKind, RemedyStep, ServerChange, WalWindow
 from pgheadroom.plan.remedy_contradictions import contradiction
 from pgheadroom.plan.remedy_look import as_number
-from pgheadroom.plan.remedy_statements import is_settable, remade
+from pgheadroom.plan.remedy_statements import ASKS_STANDBYS, is_settable, remade
 from pgheadroom.plan.statements import check_rewrite
 from pgheadroom.plan.values import Plan, Target, now_text
 from pgheadroom.quoting import printable
@@ -203,7 +203,7 @@ class _Planner:
         raise NotAStep("what to do is not one statement whose effect can be measured")
 
     def _dropped(self, finding: Finding) -> RemedyStep:
-        needs_standbys = finding.rule in ("unused-index", "overlapping-index")
+        needs_standbys = finding.rule in ASKS_STANDBYS
         is_ready = bool(finding.remedy.sql) or finding.rule == "unused-index"
         if not is_ready:
             raise NotAStep(finding.remedy.text)

@@ -138,7 +138,8 @@ def dropped(facts: RemedyFacts, finding: Finding, standbys: StandbyEvidence | No
         evidence,
         (_size_claim(float(row["size_bytes"])), *_log_claims(finding, row)),
     )
-    return replace(step, index=index, keeps=keeps)
+    asked = None if standbys is None else standbys.followers
+    return replace(step, index=index, keeps=keeps, standbys=asked)
 
 
 def _size_claim(size: float) -> Claim:

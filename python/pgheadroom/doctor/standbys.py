@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pgheadroom.doctor.examining import APPLICATION_NAME
 from pgheadroom.doctor.rule import DAY_S
 from pgheadroom.errors import InputError
+from pgheadroom.plan.followers import follower_name, followers_of
 from pgheadroom.quoting import printable
 from pgheadroom.sources.session import read_only_session
 from pgheadroom.sources.since import SINCE_EPOCH_S
@@ -26,17 +27,6 @@ if TYPE_CHECKING:
 AGE_MIN_DAYS = 30
 """As for the primary's own reads (`unused-index`): what closes a month runs once in it."""
 
-_NO_STANDBYS = "('pg_basebackup', 'pg_receivewal')"
-_FOLLOWERS = f"""
-SELECT s.slot_name::text AS slot, r.application_name AS name
-FROM pg_stat_replication r
-LEFT JOIN pg_replication_slots s ON s.active_pid = r.pid
-WHERE coalesce(r.application_name, '') NOT IN {_NO_STANDBYS}
-  AND s.slot_type IS DISTINCT FROM 'logical'
-UNION ALL
-SELECT s.slot_name::text, NULL FROM pg_replication_slots s
-WHERE s.slot_type = 'physical' AND s.active_pid IS NULL
-"""
 _SELF = f"""
 SELECT pg_is_in_recovery() AS in_recovery, current_database() AS database,
        extract(epoch FROM clock_timestamp())::float8 AS now_s,
@@ -81,11 +71,13 @@ class StandbyEvidence:
         unasked: Who follows and was not asked, by slot or name.
         seen: Who was.
         archives: The primary archives its WAL, from which a standby may live unseen.
+        followers: Who follows the primary itself, by slot or name.
     """
 
     unasked: tuple[str, ...]
     seen: tuple[StandbySeen, ...]
     archives: bool
+    followers: tuple[str, ...] = ()
 
     def against(self, oid: int, name: str) -> str | None:
         """Why an index may not be dropped; None where no standby needs it."""
@@ -144,7 +136,8 @@ def standby_evidence(
     assert here is not None, "a query without FROM gives a row"
     archives = _first(connection, "SELECT current_setting('archive_mode') <> 'off' AS is_on")
     seen = [_asked(target, cluster, str(here["database"]), ahead_s) for target in targets]
-    wanted = Counter(_followers(connection))
+    followers = followers_of(connection)
+    wanted = Counter(followers)
     for one in seen:
         wanted.update(one.followers)
     for one in seen:
@@ -158,6 +151,7 @@ def standby_evidence(
         unasked=tuple(sorted(wanted.elements())),
         seen=tuple(seen),
         archives=archives is not None and bool(archives["is_on"]),
+        followers=followers,
     )
 
 
@@ -193,23 +187,13 @@ def _asked(
             since_days = max(row["now_s"] + ahead_s - row["since_s"], 0.0) / DAY_S
         return StandbySeen(
             called=called,
-            follows=_name(row["slot"], application),
+            follows=follower_name(row["slot"], application),
             since_days=since_days,
             scans={
                 each["oid"]: (each["name"], each["idx_scan"]) for each in _rows(connection, _SCANS)
             },
-            followers=_followers(connection),
+            followers=followers_of(connection),
         )
-
-
-def _followers(connection: psycopg.Connection[Any]) -> tuple[str, ...]:
-    return tuple(_name(row["slot"], row["name"]) for row in _rows(connection, _FOLLOWERS))
-
-
-def _name(slot: str | None, application: str | None) -> str:
-    if slot is not None:
-        return f"slot {slot}"
-    return f"name {application or 'unknown (pg_monitor sees it)'}"
 
 
 def _application(conninfo: str | None) -> str | None:

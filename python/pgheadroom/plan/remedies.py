@@ -239,6 +239,8 @@ class RemedyStep:
         table: That it acts on, or whose index it is; None of a setting.
         index: That it acts on; None of a table or a setting.
         keeps: An index that serves in its place, which has to be there and valid.
+        standbys: Who followed the server when it was planned, by slot or name, all of whom were
+            asked whether they read the index; None where standbys do not matter.
         referenced: OID of the table that a foreign key refers to.
         options: Storage parameters after it; None: reset.
         options_before: The same before.
@@ -270,6 +272,7 @@ class RemedyStep:
     table: PlannedRelation | None
     index: PlannedIndex | None = field(default=None, metadata=in_file(unless_none=True))
     keeps: PlannedIndex | None = field(default=None, metadata=in_file(unless_none=True))
+    standbys: tuple[str, ...] | None = field(default=None, metadata=in_file(unless_none=True))
     referenced: int | None = field(default=None, metadata=in_file(unless_none=True))
     options: Mapping[str, str | None] | None = field(
         default=None, metadata=in_file(unless_none=True)

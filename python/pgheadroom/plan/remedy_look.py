@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom.errors import ConnectionFailed, SourceError
+from pgheadroom.plan.followers import came_since, followers_of
 from pgheadroom.plan.index_marks import has_marks
 from pgheadroom.plan.remedies import PlannedIndex, RemedyState, RemedyStep
 from pgheadroom.settings import checkpoint_counters
@@ -34,6 +35,7 @@ class Seen:
         index: Of its number or, rather, its name.
         keeps: The index that is to serve in its place.
         setting: Its row.
+        followers: Who follows the server, by slot or name; None: it does not matter.
     """
 
     state: RemedyState
@@ -41,6 +43,7 @@ class Seen:
     index: SeenRow | None = None
     keeps: SeenRow | None = None
     setting: SeenRow | None = None
+    followers: tuple[str, ...] | None = None
 
 
 def look(connection: psycopg.Connection[Any], step: RemedyStep) -> Seen:
@@ -111,7 +114,8 @@ def _looked(connection: psycopg.Connection[Any], step: RemedyStep) -> Seen:
         deletes=None if table is None or step.referenced is None else int(table["deletes"]),
         leftovers=tuple(str(row["name"]) for row in left) if step.kind == "rebuild_index" else (),
     )
-    return Seen(state=state, table=table, index=found, keeps=keeps)
+    followers = None if step.standbys is None else followers_of(connection)
+    return Seen(state=state, table=table, index=found, keeps=keeps, followers=followers)
 
 
 def _table_state(step: RemedyStep, table: SeenRow | None) -> RemedyState:
@@ -316,6 +320,10 @@ def _index_changed(
         return "it is invalid, and was not when it was planned"
     if step.rule == "unused-index" and state.idx_scan:
         return f"it was read {state.idx_scan:,} times since it was planned"
+    if step.standbys is not None and seen.followers is not None:
+        why = came_since(step.standbys, seen.followers)
+        if why is not None:
+            return why
     keeps = step.keeps
     if keeps is not None and not (
         _is_index(keeps, step, seen.keeps) and seen.keeps is not None and seen.keeps["is_valid"]

@@ -58,6 +58,8 @@ SERVER_SETTINGS = _SAFE.keys() | {
 }
 """What ALTER SYSTEM of a plan may set, beside planner switches: nothing that names a command, a
 library, a file or a host, whoever wrote the plan."""
+ASKS_STANDBYS = ("unused-index", "overlapping-index")
+"""Rules whose indexes may be read on a standby, and are dropped only where each was asked."""
 _SWITCH = re.compile(r"enable_[a-z_]+", re.ASCII)
 _SERVER_VALUE = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,6})? ?(B|kB|MB|GB|TB|us|ms|s|min|h|d)?|on|off")
 
@@ -336,6 +338,8 @@ def _wrong(step: RemedyStep) -> str | None:
         return f"{step.kind} is of a {'setting' if step.setting is None else 'table'}"
     if step.setting is not None:
         return _wrong_setting(step.setting)
+    if (step.standbys is not None) != (step.kind == "drop_index" and step.rule in ASKS_STANDBYS):
+        return "it does not say which standbys were asked, or says it of what none has to be"
     assert step.table is not None, "seen above"
     for found in (step.table, *(i.relation for i in (step.index, step.keeps) if i is not None)):
         if not found.name or "\0" in found.schema + found.name or not 0 <= found.oid < 2**32:
