@@ -64,6 +64,7 @@ __all__ = [
     "spare_versions",
     "split_statements",
     "statement_facts",
+    "statement_reads",
     "statement_writes",
     "trigger_assigns",
     "type_names",
@@ -894,6 +895,9 @@ def trigger_assigns(source: str, /) -> list[str] | None:
 
 def statement_facts(statement: str, /) -> str:
     """JSON: `{"facts": [...]}`, migration's actions, or `{"reason": ..., "message": ...}`."""
+
+def statement_reads(statement: str, /) -> str:
+    """JSON: `tables`, `ranges`, `equals`, `ordered`, `has_limit`, or `reason`, ..."""
 
 def not_evaluated(
     expression: str,

@@ -5,7 +5,7 @@
 
 use pgheadroom_sql::lexer::Options;
 use pgheadroom_sql::split::Problem;
-use pgheadroom_sql::{GRAMMAR_MAJOR, SqlError, columns, normal, split, trigger, writes};
+use pgheadroom_sql::{GRAMMAR_MAJOR, SqlError, columns, normal, reads, split, trigger, writes};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
@@ -66,6 +66,14 @@ pub fn normalized_statements(py: Python<'_>, text: &str, variables: bool) -> Opt
 #[pyo3(signature = (statement, /))]
 pub fn statement_writes(py: Python<'_>, statement: &str) -> Result<String, CoreError> {
     py.detach(|| answer(writes::writes_of(statement).map(|found| json!({"writes": found}))))
+}
+
+/// What a statement reads: JSON, `{"tables", "ranges", "equals", "ordered", "has_limit"}` or
+/// `{"reason": ..., "message": ...}`.
+#[pyfunction]
+#[pyo3(signature = (statement, /))]
+pub fn statement_reads(py: Python<'_>, statement: &str) -> Result<String, CoreError> {
+    py.detach(|| answer(reads::reads_of(statement).map(|found| json!(found))))
 }
 
 /// What a statement does to tables: JSON, `{"facts": [...]}` or `{"reason": ..., "message": ...}`.

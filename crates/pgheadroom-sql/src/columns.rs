@@ -137,7 +137,7 @@ fn column(body: &Value, table: &str) -> (Option<String>, bool, bool) {
     (Some((*name).to_owned()), false, may_be_row)
 }
 
-fn strings(list: &Value) -> impl Iterator<Item = &str> {
+pub(crate) fn strings(list: &Value) -> impl Iterator<Item = &str> {
     list.as_array()
         .into_iter()
         .flatten()
@@ -151,7 +151,7 @@ fn push(list: &mut Vec<String>, item: String) {
 }
 
 /// Every object with the key under which it stands, the outer ones first.
-fn visit(value: &Value, seen: &mut impl FnMut(&str, &Value)) {
+pub(crate) fn visit(value: &Value, seen: &mut impl FnMut(&str, &Value)) {
     match value {
         Value::Object(fields) => {
             for (key, inside) in fields {

@@ -1,7 +1,7 @@
 //! Statements and DDL by PostgreSQL's own grammar (libpg_query), as plain values.
 //!
 //! ```text
-//! text --lexer--> statements --tree--> parse tree --writes, facts, columns--> values
+//! text --lexer--> statements --tree--> parse tree --writes, reads, facts, columns--> values
 //!                     `--normal--> one text for equal statements
 //! ```
 //!
@@ -20,6 +20,7 @@ pub mod facts;
 pub mod functions;
 pub mod lexer;
 pub mod normal;
+pub mod reads;
 mod spelled;
 pub mod split;
 mod tree;
