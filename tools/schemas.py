@@ -24,6 +24,7 @@ from pgheadroom.lab.record import SecondsSeries, TrialSample
 from pgheadroom.lab.result import ExperimentResult
 from pgheadroom.layout.values import Layout
 from pgheadroom.migration.answer import MigrationCheck
+from pgheadroom.order.values import OrderReport
 from pgheadroom.page_life import PageLife
 from pgheadroom.plan.record import AppliedRecord
 from pgheadroom.plan.values import Plan
@@ -61,6 +62,7 @@ def schemas() -> Mapping[str, dict[str, Any]]:
         "doctor": json_schema(Diagnosis, title="Examination of a database"),
         "watch": json_schema(WatchLine, title="Reading of a server, a line of watch"),
         "doctor-fleet": json_schema(FleetDiagnosis, title="Examination of several servers"),
+        "order": json_schema(OrderReport, title="Order of tables"),
         "settings": json_schema(SettingsAdvice, title="Settings to change"),
         "migration-check": json_schema(MigrationCheck, title="Check of a migration"),
         "layout": json_schema(Layout, title="Layout"),

@@ -34,7 +34,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
     ("profile", "history", "extension"),
     ("layout", "observe", "play"),
     ("predict", "bloat"),
-    ("accuracy",),
+    ("accuracy", "order"),
     ("prove", "lab", "wal"),
     ("advise", "settings"),
     ("plan", "migration"),

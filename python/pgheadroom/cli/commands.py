@@ -64,6 +64,11 @@ PANELS: dict[str, dict[str, Command]] = {
             function="watch_command",
             summary="The counters that matter, live: HOT, WAL, vacuums, the horizon.",
         ),
+        "order": Command(
+            module="order",
+            function="order_command",
+            summary="How well tables lie in index order, and what ranges read.",
+        ),
         "settings": Command(
             module="settings",
             function="settings_command",

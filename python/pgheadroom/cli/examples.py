@@ -43,6 +43,13 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "pgheadroom watch dbname=shop --every 10s --count 1 --format json",
         ),
     ),
+    "order": (
+        ("All large tables, by the rates of ten minutes", "pgheadroom order dbname=shop --for 10m"),
+        (
+            "One table, with more pages read for a narrower interval",
+            "pgheadroom order dbname=shop --table orders --pages 5000",
+        ),
+    ),
     "settings": (
         (
             "What of a server's settings would be changed, by the rates of ten minutes",

@@ -78,6 +78,7 @@ METAVARS = {
 """What to write behind an option, where its definition does not say."""
 
 OF_ONE_COMMAND = {
+    ("order", "--pages"): "N",
     ("observe", "--from"): "FOLDER",
     ("advise", "--from"): "TIME",
     ("advise", "--to"): "TIME",

@@ -1,0 +1,147 @@
+"""
+`pgheadroom order`: how well tables lie in index order, and what ranges read for it.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pgheadroom.cli import output
+from pgheadroom.cli.connection import (
+    DbnameOption,
+    HostOption,
+    PortOption,
+    UserOption,
+    parameters_of,
+)
+from pgheadroom.cli.idle import refuse
+from pgheadroom.cli.options import Format, FormatOption, HtmlOption, OutputOption
+from pgheadroom.errors import InputError
+from pgheadroom.quoting import printable
+from pgheadroom.units import parse_duration_s
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pgheadroom.order import OrderReport
+
+_PAGES_BOUNDS = (100, 1_000_000)
+
+_TableOption = Annotated[
+    list[str] | None,
+    typer.Option("--table", "-t", help="Only this table (or schema.table); again for more."),
+]
+_NoSampleOption = Annotated[
+    bool,
+    typer.Option("--no-sample", help="Read no rows: statistics and counters alone."),
+]
+_PagesOption = Annotated[
+    int | None,
+    typer.Option("--pages", help="Pages to read of each table, at most (default 1,000)."),
+]
+_LengthOption = Annotated[
+    str | None,
+    typer.Option(
+        "--for",
+        help="Read counters twice, so far apart, e.g. 10m (default: what the statistics have "
+        "since their start).",
+    ),
+]
+
+
+def order_command(
+    target: Annotated[str, typer.Argument(help="A connection; without it, as libpq's PG*.")] = "",
+    table: _TableOption = None,
+    length: _LengthOption = None,
+    no_sample: _NoSampleOption = False,
+    pages: _PagesOption = None,
+    form: FormatOption = Format.TEXT,
+    to: OutputOption = None,
+    html: HtmlOption = None,
+    host: HostOption = None,
+    port: PortOption = None,
+    user: UserOption = None,
+    dbname: DbnameOption = None,
+) -> None:
+    """
+    How well tables lie in the order of their B-trees: pages that a range of 1,000 rows lies on.
+
+    Only reads. Ranges are read in index order, at most --pages pages of a table: the answer is an
+    interval, beside the pages of a freshly clustered table and of rows at random. Statements of
+    pg_stat_statements that read ranges are told with what they touch.
+    """
+    from pgheadroom.order.live import SAMPLE_PAGES, OrderWish, order_live
+
+    if no_sample:
+        refuse(
+            {"--pages": pages},
+            where="with --no-sample, which reads none",
+            instead="leave one of the two out",
+        )
+    least, most = _PAGES_BOUNDS
+    if pages is not None and not least <= pages <= most:
+        raise InputError(f"--pages {pages}: expected {least} to {most:,}")
+    output.check_outputs(to, html)
+    found = order_live(
+        target,
+        parameters_of(host, port, user, dbname),
+        OrderWish(
+            tables=tuple(table or ()),
+            samples=not no_sample,
+            pages=SAMPLE_PAGES if pages is None else pages,
+            interval_s=None if length is None else parse_duration_s(length),
+        ),
+        say=_say,
+    )
+    _put(found, form, to)
+    if html is not None:
+        output.write(_page(found), html)
+        output.said(html)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"order: {printable(text)}\n")
+    sys.stderr.flush()
+
+
+def _put(found: OrderReport, form: Format, to: Path | None) -> None:
+    from pgheadroom.report import order as order_report
+    from pgheadroom.report import text
+
+    output.put(
+        form,
+        to,
+        json=lambda: text.as_json(found.to_json()),
+        csv=lambda: order_report.as_csv(found),
+        markdown=lambda: _markdown(found),
+        show=lambda console, _: _print(found, console),
+    )
+
+
+def _markdown(found: OrderReport) -> str:
+    from pgheadroom.report import order as order_report
+    from pgheadroom.report import text
+
+    head = order_report.heading(found)
+    lines = [f"# {text.markdown_text(found.summary())}", ""]
+    said = (head.answer or "", *head.findings, *head.warnings, *head.assumed)
+    lines += [f"- {text.markdown_text(line)}" for line in said if line]
+    return "\n".join([*lines, "", text.as_markdown(order_report.tables(found))])
+
+
+def _print(found: OrderReport, console: Console) -> None:
+    from pgheadroom.report import order as order_report
+
+    output.print_result(order_report.heading(found), order_report.tables(found), console)
+
+
+def _page(found: OrderReport) -> str:
+    from pgheadroom.report import order as order_report
+    from pgheadroom.report.html import Shown, render
+
+    shown = Shown(heading=order_report.heading(found), tables=order_report.tables(found), charts=())
+    return render([shown], title=found.summary())

@@ -1,0 +1,222 @@
+"""
+The order of tables as tables: pages of a range now, fresh and at random; what reads ranges.
+"""
+
+from __future__ import annotations
+
+from pgheadroom.order.values import IndexOrder, OrderReport, TableOrder
+from pgheadroom.quoting import printable
+from pgheadroom.report import csv_file
+from pgheadroom.report.heading import Heading
+from pgheadroom.report.table import Column, Table
+from pgheadroom.types import Interval
+from pgheadroom.units import percent, show_bytes, show_count, show_duration
+
+_PAGE_BYTES = 8192
+_NOTED_MAX = 6
+_TIMES_FROM = 2.0
+"""From here on a table is named in the first line: a range reads twice the pages that it has to."""
+
+
+def heading(report: OrderReport) -> Heading:
+    """What stands above the tables."""
+    return Heading(
+        kind="Order",
+        title=f"Order of tables, database {printable(report.database)}",
+        server=report.server,
+        answer=answer(report),
+        findings=tuple(_findings(report)),
+        warnings=tuple(printable(f"not seen: {each}") for each in report.missing),
+        alarms=tuple(printable(f"not seen: {each}") for each in report.missing),
+        assumed=tuple(circumstances(report)),
+        meta=(("At", report.at), ("Counted", _counted(report))),
+        tool_version=report.tool_version,
+    )
+
+
+def answer(report: OrderReport) -> str:
+    """In a sentence: where a range reads many more pages than it has to."""
+    worst = [
+        (index.times_fresh.low, table, index)
+        for table in report.tables
+        for index in table.indexes
+        if index.evidence == "sampled" and index.times_fresh.low >= _TIMES_FROM
+    ]
+    if not report.tables:
+        return "No table of 1 MiB or more has a B-tree."
+    if not any(index.evidence == "sampled" for table in report.tables for index in table.indexes):
+        return "No range was read: what a range reads now is not known."
+    if not worst:
+        return "No range that was read lies on twice the pages of a freshly clustered one."
+    worst.sort(key=lambda each: -each[0])
+    times, table, index = worst[0]
+    more = len(worst) - 1
+    rest = f"; {more:,} more so" if more else ""
+    return (
+        f"A range of 1,000 rows of {table.called} by {printable(index.name)} lies on "
+        f"{index.pages_per_range.mid:.0f} pages, at least {times:.1f} times those of a freshly "
+        f"clustered one{rest}."
+    )
+
+
+def circumstances(report: OrderReport) -> list[str]:
+    """How it was obtained."""
+    read = sum(table.pages_read for table in report.tables)
+    lines = [_counted(report)]
+    if read:
+        lines.append(
+            f"{read:,} pages were read, as SELECT reads them: it may prune pages and set hint bits"
+        )
+    if report.small_tables:
+        lines.append(f"{show_count(report.small_tables, 'table')} below 1 MiB left out")
+    lines += [f"would show more: {printable(each)}" for each in report.would_help]
+    return lines
+
+
+def _counted(report: OrderReport) -> str:
+    if report.interval_s is not None:
+        return f"counters of {show_duration(report.interval_s)}"
+    over_s = next((table.changes.over_s for table in report.tables), None)
+    if over_s is None:
+        return "counters since an unknown time"
+    long = f"{over_s / 86_400:.0f} days" if over_s >= 172_800 else show_duration(over_s)
+    return f"counters of the {long} that the statistics reach back"
+
+
+def _findings(report: OrderReport) -> list[str]:
+    found = []
+    for table in report.tables:
+        for index in table.indexes:
+            unseen = index.unseen_frac
+            if unseen is not None and index.not_sampled is not None and index.ranges < 3:
+                found.append(
+                    f"{table.called}, {printable(index.name)}: {show_count(index.ranges, 'range')} "
+                    f"read, {printable(index.not_sampled)}: the ends are what is possible"
+                )
+    return found[:_NOTED_MAX]
+
+
+def tables(report: OrderReport) -> list[Table]:
+    """All tables of the report, in the order in which they are read."""
+    if not report.tables:
+        return []
+    found = [_order(report)]
+    statements = _statements(report)
+    return [*found, *([statements] if statements.rows else [])]
+
+
+def _order(report: OrderReport) -> Table:
+    rows = tuple(
+        (
+            table.called,
+            _named(index),
+            _now(index),
+            index.pages_fresh,
+            index.pages_random,
+            index.ranges,
+            index.correlation,
+            index.scans,
+            index.rows_per_scan,
+        )
+        for table in report.tables
+        for index in table.indexes
+    )
+    return Table(
+        title="Pages that a range of 1,000 rows lies on",
+        columns=(
+            Column(key="table", title="table", style="words", lead=True),
+            Column(key="index", title="index", style="words", lead=True),
+            Column(key="now", title="now", unit="pages", digits=1),
+            Column(key="fresh", title="clustered", unit="pages", digits=1),
+            Column(key="random", title="at random", unit="pages", digits=0),
+            Column(key="ranges", title="ranges read", minor=True),
+            Column(key="correlation", title="correlation", digits=3, minor=True),
+            Column(key="scans", title="scans", minor=True),
+            Column(key="rows_per_scan", title="rows a scan", digits=1, minor=True),
+        ),
+        rows=rows,
+        note=_note(report),
+    )
+
+
+def _now(index: IndexOrder) -> Interval | str:
+    now = index.pages_per_range
+    return now if index.evidence == "sampled" else f"{now.low:.1f} to {now.high:.1f}"
+
+
+def _named(index: IndexOrder) -> str:
+    return printable(f"{index.name} ({', '.join(index.columns)})") + (
+        ", CLUSTER" if index.is_marked else ""
+    )
+
+
+def _note(report: OrderReport) -> str:
+    parts = []
+    some = [
+        index.unseen_frac
+        for table in report.tables
+        for index in table.indexes
+        if index.unseen_frac is not None
+    ]
+    if some:
+        parts.append(
+            "A part of a table that no range has hit may lie otherwise: one of "
+            f"{percent(max(some))} of the rows would have been hit in 9 of 10 looks."
+        )
+    whys: dict[str, list[str]] = {}
+    for table in report.tables:
+        for index in table.indexes:
+            if index.not_sampled is not None and not index.ranges:
+                whys.setdefault(index.not_sampled, []).append(index.name)
+    parts += [
+        f"Not read, {printable(why)}: {printable(', '.join(names[:_NOTED_MAX]))}"
+        + (f" and {len(names) - _NOTED_MAX} more." if len(names) > _NOTED_MAX else ".")
+        for why, names in whys.items()
+    ]
+    return " ".join(parts)
+
+
+def _statements(report: OrderReport) -> Table:
+    rows = tuple(
+        (
+            table.called,
+            printable(index.name),
+            printable(one.text),
+            one.calls,
+            one.rows_per_call,
+            one.blocks_per_call,
+            one.read_blocks_per_call,
+            printable("; ".join(one.unknown)),
+        )
+        for table in report.tables
+        for index in table.indexes
+        for one in index.statements
+    )
+    return Table(
+        title="Statements that read ranges, by their text",
+        columns=(
+            Column(key="table", title="table", style="words", lead=True),
+            Column(key="index", title="index", style="words", lead=True),
+            Column(key="text", title="statement", style="words"),
+            Column(key="calls", title="calls"),
+            Column(key="rows", title="rows a call", digits=1),
+            Column(key="blocks", title="pages a call", digits=1),
+            Column(key="read", title="of these read", digits=1),
+            Column(key="unknown", title="not known", style="words", minor=True),
+        ),
+        rows=rows,
+        note="Pages of all tables and indexes that a statement names, as pg_stat_statements counts "
+        "them.",
+    )
+
+
+def as_csv(report: OrderReport) -> str:
+    """A row an index."""
+    rows = report.rows()
+    names = list(rows[0]) if rows else ["schema", "table", "index"]
+    return csv_file.written(names, [tuple(row[name] for name in names) for row in rows])
+
+
+def table_line(table: TableOrder) -> str:
+    """A table in a line."""
+    return f"{table.called}: {table.rows:,} rows, {show_bytes(table.pages * _PAGE_BYTES)}"
