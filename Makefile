@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 STAMPS := $(VENV)/.stamps
 # What tests run on: the released build's core where there is one, or where another goal of this
 # call makes it, else the tests' own build.
-TEST_GOALS := test check check-pg test-long lint types unit rust mutants servers fuzz-twin
+TEST_GOALS := test check check-pg test-long extension test-extension lint types unit rust mutants servers fuzz-twin
 TEST_CORE := $(STAMPS)/core$(if $(wildcard $(STAMPS)/core)$(filter-out $(TEST_GOALS),$(MAKECMDGOALS)),,-checked)
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 PYTEST := $(BIN)/python -m pytest
@@ -160,7 +160,7 @@ wheel: setup ## A wheel for this platform in dist/, started where there is no ca
 	$(BIN)/maturin build --release --locked --out dist
 	tools/try-wheel dist/*.whl
 
-extension: setup servers ## The server extension for every server at hand, in build/extension; a warning fails
+extension: $(TEST_CORE) servers ## The server extension for every server at hand, in build/extension; a warning fails
 	$(BIN)/python tools/build_extension.py build/extension
 
 test-extension: $(TEST_CORE) servers ## The extension on every server at hand: all of its tests (some minutes)

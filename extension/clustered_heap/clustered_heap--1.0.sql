@@ -24,3 +24,11 @@ AS 'MODULE_PATHNAME', 'cluster_quality';
 
 COMMENT ON FUNCTION cluster_quality(regclass, regclass) IS
 'how well the rows of a table lie in the order of an index; reads the table and the index whole';
+
+CREATE FUNCTION cluster_place()
+RETURNS trigger
+LANGUAGE C VOLATILE
+AS 'MODULE_PATHNAME', 'cluster_place';
+
+COMMENT ON FUNCTION cluster_place() IS
+'BEFORE INSERT row trigger: puts each row beside its neighbours in the index marked by CLUSTER ON';

@@ -9,7 +9,12 @@
 #define CLUSTERED_HEAP_COMPAT_H
 
 #include "access/genam.h"
+#include "access/heapam.h"
+#include "access/nbtree.h"
 #include "access/tableam.h"
+#include "storage/bufmgr.h"
+#include "storage/lmgr.h"
+#include "utils/rel.h"
 
 #if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 200000
 #error "clustered_heap is for PostgreSQL 15 to 19"
@@ -37,6 +42,74 @@ compat_table_beginscan(Relation heap, Snapshot snapshot)
 #else
 	return table_beginscan(heap, snapshot, 0, NULL);
 #endif
+}
+
+/*
+ * The leaf page where the key belongs, pinned and locked for reading, or
+ * InvalidBuffer where the index is empty. 16 added the table, 17 took away the
+ * snapshot, 19 added whether a stack of the descent is wanted.
+ */
+static inline Buffer
+compat_bt_search(Relation index, Relation heap, BTScanInsert key)
+{
+	Buffer		leaf;
+
+#if PG_VERSION_NUM >= 190000
+	(void) _bt_search(index, heap, key, &leaf, BT_READ, false);
+#elif PG_VERSION_NUM >= 170000
+	_bt_freestack(_bt_search(index, heap, key, &leaf, BT_READ));
+#elif PG_VERSION_NUM >= 160000
+	_bt_freestack(_bt_search(index, heap, key, &leaf, BT_READ, NULL));
+#else
+	_bt_freestack(_bt_search(index, key, &leaf, BT_READ, NULL));
+#endif
+	return leaf;
+}
+
+/*
+ * Prunes the page if it is full and that is quick to have; the caller has a
+ * pin on it and no lock. 19 may set the visibility map there, but only for
+ * statements that read.
+ */
+static inline void
+compat_heap_page_prune_opt(Relation heap, Buffer buffer)
+{
+#if PG_VERSION_NUM >= 190000
+	Buffer		vmbuffer = InvalidBuffer;
+
+	heap_page_prune_opt(heap, buffer, &vmbuffer, false);
+	if (BufferIsValid(vmbuffer))
+		ReleaseBuffer(vmbuffer);
+#else
+	heap_page_prune_opt(heap, buffer);
+#endif
+}
+
+/*
+ * Adds a page of zeros at the end of the table, which whoever puts the first
+ * row there initialises (RelationGetBufferForTuple, hio.c). 16 took the lock
+ * into the function that extends.
+ */
+static inline BlockNumber
+compat_add_page(Relation heap)
+{
+	Buffer		buffer;
+	BlockNumber block;
+
+#if PG_VERSION_NUM >= 160000
+	buffer = ExtendBufferedRel(BMR_REL(heap), MAIN_FORKNUM, NULL, 0);
+#else
+	bool		shared = !RELATION_IS_LOCAL(heap);
+
+	if (shared)
+		LockRelationForExtension(heap, ExclusiveLock);
+	buffer = ReadBuffer(heap, P_NEW);
+	if (shared)
+		UnlockRelationForExtension(heap, ExclusiveLock);
+#endif
+	block = BufferGetBlockNumber(buffer);
+	ReleaseBuffer(buffer);
+	return block;
 }
 
 #endif							/* CLUSTERED_HEAP_COMPAT_H */

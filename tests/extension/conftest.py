@@ -23,7 +23,7 @@ from pgheadroom.servers import Cluster, Host, ServerPrograms
 from places import fast_place
 
 NUMBERS = itertools.count(1)
-SETTINGS = {"shared_buffers": "128MB", "max_connections": "40", "autovacuum": "off"}
+SETTINGS = {"shared_buffers": "128MB", "max_connections": "40", "autovacuum": "off", "jit": "off"}
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,454 @@
+/*
+ * place.c
+ *		cluster_place(): a BEFORE INSERT row trigger that tells plain heap on
+ *		which page the row that is about to come belongs.
+ *
+ * Nothing is written here but pages of zeros and the free space map, and
+ * nothing is remembered about pages: heap has one hint for each relation, the
+ * page to try first (RelationSetTargetBlock), which it resets itself wherever
+ * the file shrinks. The trigger sets that hint. A wrong one costs order, never
+ * a row: heap locks the page, looks whether the row fits, and asks the free
+ * space map if it does not (RelationGetBufferForTuple, hio.c).
+ *
+ * Which page:
+ *
+ *	1. That of the row before it in the index, or, where that stands on
+ *	   another leaf, of the row after it. One descent finds the place.
+ *	2. If it is full, also after pruning: the highest page that any row of
+ *	   this leaf lies on, which is where the leaf's latecomers are.
+ *	3. If that is full too, an empty page. It becomes the highest one of its
+ *	   leaf as soon as the row's index entry is there.
+ *
+ * So there is about one page for latecomers under each leaf, and no list of
+ * them: nothing to recover after a crash, and nothing to vacuum.
+ *
+ * Rows that come one after the other behind all others go where plain heap
+ * puts them. Otherwise room that deleted rows have left would stay unused in a
+ * table that grows at one end.
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "access/heaptoast.h"
+#include "access/htup_details.h"
+#include "access/nbtree.h"
+#include "access/relation.h"
+#include "catalog/index.h"
+#include "commands/trigger.h"
+#include "fmgr.h"
+#include "storage/bufmgr.h"
+#include "storage/freespace.h"
+#include "utils/rel.h"
+
+#include "clustered_heap.h"
+#include "compat.h"
+
+PG_FUNCTION_INFO_V1(cluster_place);
+
+/* Heap's own word for a page that is as good as empty (hio.c). */
+#define NEARLY_EMPTY \
+	(MaxHeapTupleSize - (MaxHeapTuplesPerPage / 8 * sizeof(ItemIdData)))
+
+/*
+ * Pages that the free space map calls empty, looked at until one is. Arbitrary:
+ * each look corrects the map, so a longer search is only put off.
+ */
+#define EMPTY_PAGE_TRIES 4
+
+/* What one statement knows about one table; kept in the trigger's fn_extra. */
+typedef struct Statement
+{
+	Oid			heap;
+	Oid			index;			/* InvalidOid: rows are not placed */
+} Statement;
+
+/* Where a row belongs by its key. */
+typedef struct Place
+{
+	BlockNumber neighbour;		/* page of the row before it, or else after */
+	bool		at_end;			/* no row stands behind it */
+	Buffer		leaf;			/* its leaf of the index, pinned, not locked */
+} Place;
+
+/* Room that a row needs on a page. */
+typedef struct Need
+{
+	Size		len;
+	Size		reserve;		/* by fillfactor */
+	bool		toasted;		/* len is what it is before TOAST */
+} Need;
+
+/*
+ * The table behind whose end this session's last row came: heap's hint is its
+ * own business then. So each session appends to a page of its own, as in plain
+ * heap. It says nothing about pages, and may be wrong.
+ */
+static Oid	appended_to = InvalidOid;
+
+/*
+ * Opens the index that gives the order; NULL: rows are not placed.
+ *
+ * The statement has locked the table and, as the executor does before it calls
+ * triggers, the index (ExecInsert, nodeModifyTable.c). So both stay, but the
+ * index may become invalid meanwhile (DROP INDEX CONCURRENTLY).
+ */
+static Relation
+open_index(Relation heap, FmgrInfo *flinfo)
+{
+	Statement  *statement = (Statement *) flinfo->fn_extra;
+	Relation	index;
+
+	if (statement == NULL || statement->heap != RelationGetRelid(heap))
+	{
+		statement = MemoryContextAlloc(flinfo->fn_mcxt, sizeof(Statement));
+		statement->heap = RelationGetRelid(heap);
+		statement->index = clustered_index_oid(heap);
+		flinfo->fn_extra = statement;
+	}
+	if (!OidIsValid(statement->index) || ReindexIsProcessingIndex(statement->index))
+		return NULL;
+	index = try_relation_open(statement->index, RowExclusiveLock);
+	if (index == NULL)
+		return NULL;
+	if (!index_gives_order(heap, index))
+	{
+		relation_close(index, RowExclusiveLock);
+		return NULL;
+	}
+	return index;
+}
+
+/*
+ * The row's key as the index compares it. Of equal keys, the place is behind
+ * the last one (nextkey).
+ */
+static BTScanInsert
+key_of_row(Relation heap, Relation index, HeapTuple row)
+{
+	TupleDesc	desc = RelationGetDescr(heap);
+	BTScanInsert key = _bt_mkscankey(index, NULL);
+
+	_bt_metaversion(index, &key->heapkeyspace, &key->allequalimage);
+	key->nextkey = true;
+	key->keysz = IndexRelationGetNumberOfKeyAttributes(index);
+	for (int i = 0; i < key->keysz; i++)
+	{
+		AttrNumber	attnum = index->rd_index->indkey.values[i];
+		ScanKey		column = &key->scankeys[i];
+		bool		is_null;
+		Datum		value = heap_getattr(row, attnum, desc, &is_null);
+
+		/* _bt_mkscankey has made it a key of NULLs. */
+		if (is_null)
+			continue;
+		/* Once here, rather than in each comparison. */
+		if (TupleDescAttr(desc, attnum - 1)->attlen == -1)
+			value = PointerGetDatum(PG_DETOAST_DATUM_PACKED(value));
+		column->sk_argument = value;
+		column->sk_flags &= ~SK_ISNULL;
+	}
+	return key;
+}
+
+/*
+ * The last leaf of the index, locked for reading, if nbtree remembers it and
+ * the key belongs there: rows that come in ascending order need no descent.
+ * As _bt_search_insert (nbtinsert.c) does it, which forgets the page again
+ * when rows come in another order.
+ */
+static Buffer
+remembered_leaf(Relation index, BTScanInsert key)
+{
+	BlockNumber block = RelationGetTargetBlock(index);
+	Buffer		leaf;
+	Page		page;
+	BTPageOpaque opaque;
+
+	if (block == InvalidBlockNumber)
+		return InvalidBuffer;
+	leaf = _bt_getbuf(index, block, BT_READ);
+	page = BufferGetPage(leaf);
+	opaque = BTPageGetOpaque(page);
+	if (P_RIGHTMOST(opaque) && P_ISLEAF(opaque) && !P_IGNORE(opaque) &&
+		PageGetMaxOffsetNumber(page) >= P_FIRSTDATAKEY(opaque) &&
+		_bt_compare(index, key, page, P_FIRSTDATAKEY(opaque)) >= 0)
+		return leaf;
+	_bt_relbuf(index, leaf);
+	return InvalidBuffer;
+}
+
+/* The page of an index entry's row; of several equal ones, of the last. */
+static BlockNumber
+last_block(Page page, OffsetNumber offnum)
+{
+	IndexTuple	entry = (IndexTuple) PageGetItem(page, PageGetItemId(page, offnum));
+
+	return ItemPointerGetBlockNumber(BTreeTupleGetMaxHeapTID(entry));
+}
+
+/* Finds where the row belongs; false: the index is empty. */
+static bool
+find_place(Relation heap, Relation index, HeapTuple row, Place *place)
+{
+	BTScanInsert key = key_of_row(heap, index, row);
+	Buffer		leaf = remembered_leaf(index, key);
+	Page		page;
+	BTPageOpaque opaque;
+	OffsetNumber first;
+	OffsetNumber low;
+	OffsetNumber high;
+
+	if (!BufferIsValid(leaf))
+		leaf = compat_bt_search(index, heap, key);
+	if (!BufferIsValid(leaf))
+		return false;
+	page = BufferGetPage(leaf);
+	opaque = BTPageGetOpaque(page);
+	first = P_FIRSTDATAKEY(opaque);
+	if (PageGetMaxOffsetNumber(page) < first)
+	{
+		_bt_relbuf(index, leaf);
+		return false;
+	}
+	/* The first entry behind the key is at low, or there is none here. */
+	low = first;
+	high = OffsetNumberNext(PageGetMaxOffsetNumber(page));
+	while (low < high)
+	{
+		OffsetNumber middle = low + (high - low) / 2;
+
+		if (_bt_compare(index, key, page, middle) >= 0)
+			low = OffsetNumberNext(middle);
+		else
+			high = middle;
+	}
+	place->neighbour = last_block(page, low > first ? OffsetNumberPrev(low) : low);
+	place->at_end = P_RIGHTMOST(opaque) && low > PageGetMaxOffsetNumber(page);
+	place->leaf = leaf;
+	_bt_unlockbuf(index, leaf);
+	pfree(key);
+	return true;
+}
+
+/*
+ * The highest page that a row of this leaf lies on; releases the leaf.
+ *
+ * It has been unlocked meanwhile and may have been split, which leaves it a
+ * part of the neighbourhood, or deleted.
+ */
+static BlockNumber
+highest_block(Relation index, Buffer leaf)
+{
+	BlockNumber highest = InvalidBlockNumber;
+	Page		page;
+	BTPageOpaque opaque;
+
+	_bt_lockbuf(index, leaf, BT_READ);
+	page = BufferGetPage(leaf);
+	opaque = BTPageGetOpaque(page);
+	if (P_ISLEAF(opaque) && !P_IGNORE(opaque))
+	{
+		OffsetNumber end = PageGetMaxOffsetNumber(page);
+
+		for (OffsetNumber offnum = P_FIRSTDATAKEY(opaque); offnum <= end; offnum++)
+		{
+			BlockNumber block = last_block(page, offnum);
+
+			if (highest == InvalidBlockNumber || block > highest)
+				highest = block;
+		}
+	}
+	_bt_relbuf(index, leaf);
+	return highest;
+}
+
+/* What heap will look for (RelationGetBufferForTuple, hio.c). */
+static Need
+need_of_row(Relation heap, HeapTuple row)
+{
+	Need		need;
+
+	need.len = MAXALIGN(row->t_len);
+	need.reserve = RelationGetTargetPageFreeSpace(heap, HEAP_DEFAULT_FILLFACTOR);
+	need.toasted = OidIsValid(heap->rd_rel->reltoastrelid) &&
+		(row->t_len > TOAST_TUPLE_THRESHOLD || HeapTupleHasExternal(row));
+	if (need.toasted)
+		need.len = Min(need.len, MAXALIGN(RelationGetToastTupleTarget(heap, TOAST_TUPLE_TARGET)));
+	return need;
+}
+
+/*
+ * Whether the row fits on a page. Read without a lock, as heap_page_prune_opt
+ * does: heap looks again, with one.
+ *
+ * How long a row will be that TOAST compresses or moves out is not known here:
+ * as long as the rows on this page are.
+ */
+static bool
+page_takes(Page page, const Need *need)
+{
+	Size		len = need->len;
+	Size		row_count;
+
+	if (PageIsNew(page))
+		return true;
+	/* Without a lock it may be another one when it is read again. */
+	row_count = PageGetMaxOffsetNumber(page);
+	if (need->toasted && row_count > 0)
+	{
+		Size		rows_bytes = BLCKSZ - ((PageHeader) page)->pd_upper;
+
+		len = Min(len, MAXALIGN(rows_bytes / row_count));
+	}
+	if (len + need->reserve > NEARLY_EMPTY)
+		len = Max(len, NEARLY_EMPTY);
+	else
+		len += need->reserve;
+	return PageGetHeapFreeSpace(page) >= len;
+}
+
+/* Whether the row fits on that page, if need be after pruning. */
+static bool
+block_takes(Relation heap, BlockNumber block, const Need *need)
+{
+	Buffer		buffer = ReadBuffer(heap, block);
+	Page		page = BufferGetPage(buffer);
+	bool		takes = page_takes(page, need);
+
+	if (!takes)
+	{
+		compat_heap_page_prune_opt(heap, buffer);
+		takes = page_takes(page, need);
+	}
+	ReleaseBuffer(buffer);
+	return takes;
+}
+
+/* Whether no line pointer of the page is in use; without a lock, as above. */
+static bool
+page_is_empty(Page page)
+{
+	OffsetNumber end = PageIsNew(page) ? 0 : PageGetMaxOffsetNumber(page);
+
+	for (OffsetNumber offnum = FirstOffsetNumber; offnum <= end; offnum++)
+		if (ItemIdIsUsed(PageGetItemId(page, offnum)))
+			return false;
+	return true;
+}
+
+/*
+ * A page without rows: one that the free space map knows, else a new one.
+ *
+ * A page with a few rows is not taken, though there is room: it is where the
+ * latecomers of another leaf are. The map is told of a new page at once, so
+ * that it is found again if the row does not come after all (ON CONFLICT, a
+ * constraint that fails): no number of such rows makes more than one page.
+ */
+static BlockNumber
+empty_block(Relation heap)
+{
+	Size		empty_bytes = BLCKSZ - SizeOfPageHeaderData;
+	BlockNumber block = GetPageWithFreeSpace(heap, NEARLY_EMPTY);
+
+	for (int i = 0; i < EMPTY_PAGE_TRIES && block != InvalidBlockNumber; i++)
+	{
+		Size		told = 0;
+
+		/* The map is not crash-safe: it may name what is not there. */
+		if (block < RelationGetNumberOfBlocks(heap))
+		{
+			Buffer		buffer = ReadBuffer(heap, block);
+			Page		page = BufferGetPage(buffer);
+			bool		is_empty = page_is_empty(page);
+
+			/* Less than what we asked for, by a step of the map or more. */
+			if (!is_empty)
+				told = Min(PageGetHeapFreeSpace(page), NEARLY_EMPTY - BLCKSZ / 256);
+			ReleaseBuffer(buffer);
+			if (is_empty)
+				return block;
+		}
+		block = RecordAndGetPageWithFreeSpace(heap, block, told, NEARLY_EMPTY);
+	}
+	block = compat_add_page(heap);
+	RecordPageWithFreeSpace(heap, block, empty_bytes);
+	FreeSpaceMapVacuumRange(heap, block, block + 1);
+	return block;
+}
+
+/* The page for a row, by the three steps above; releases the leaf. */
+static BlockNumber
+block_of_place(Relation heap, Relation index, Place *place, const Need *need)
+{
+	/* Read after the index: what its entries name is there by now. */
+	BlockNumber end = RelationGetNumberOfBlocks(heap);
+	BlockNumber highest;
+
+	if (place->neighbour < end && block_takes(heap, place->neighbour, need))
+	{
+		ReleaseBuffer(place->leaf);
+		return place->neighbour;
+	}
+	highest = highest_block(index, place->leaf);
+	if (highest != InvalidBlockNumber && highest != place->neighbour &&
+		highest < end && block_takes(heap, highest, need))
+		return highest;
+	return empty_block(heap);
+}
+
+/* Sets heap's hint for the row that is about to be inserted. */
+static void
+place_row(Relation heap, Relation index, HeapTuple row)
+{
+	Need		need = need_of_row(heap, row);
+	Place		place;
+
+	/* Heap will refuse it. */
+	if (need.len > MaxHeapTupleSize)
+		return;
+	if (!find_place(heap, index, row, &place))
+		return;
+	if (place.at_end && appended_to == RelationGetRelid(heap))
+	{
+		ReleaseBuffer(place.leaf);
+		return;
+	}
+	RelationSetTargetBlock(heap, block_of_place(heap, index, &place, &need));
+	if (place.at_end)
+		appended_to = RelationGetRelid(heap);
+	else if (appended_to == RelationGetRelid(heap))
+		appended_to = InvalidOid;
+}
+
+/* The trigger. The row is returned as it came. */
+Datum
+cluster_place(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+	Relation	heap;
+	Relation	index;
+
+	if (!CALLED_AS_TRIGGER(fcinfo))
+		ereport(ERROR,
+				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+				 errmsg("cluster_place() was not called by a trigger")));
+	if (!TRIGGER_FIRED_BEFORE(trigger->tg_event) ||
+		!TRIGGER_FIRED_FOR_ROW(trigger->tg_event) ||
+		!TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
+		ereport(ERROR,
+				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+				 errmsg("trigger \"%s\" calls cluster_place() for something else than BEFORE INSERT ... FOR EACH ROW",
+						trigger->tg_trigger->tgname)));
+
+	heap = trigger->tg_relation;
+	if (is_plain_heap(heap))
+	{
+		index = open_index(heap, fcinfo->flinfo);
+		if (index != NULL)
+		{
+			place_row(heap, index, trigger->tg_trigtuple);
+			relation_close(index, RowExclusiveLock);
+		}
+	}
+	return PointerGetDatum(trigger->tg_trigtuple);
+}
