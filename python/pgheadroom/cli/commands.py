@@ -91,6 +91,11 @@ PANELS: dict[str, dict[str, Command]] = {
             function="verify_command",
             summary="Hold a plan's forecasts against what came of it.",
         ),
+        "extension": Command(
+            module="extension",
+            function=None,
+            summary="Build and install clustered_heap, which keeps rows in order.",
+        ),
     },
     "Ask": {
         "predict": Command(

@@ -116,6 +116,13 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "pgheadroom mcp --connection shop=postgresql://reader@db/shop",
         ),
     ),
+    "extension install": (
+        (
+            "What would be put where, for an installed server",
+            "pgheadroom extension install /usr/lib/postgresql/18/bin --dry-run",
+        ),
+        ("The same, and put it there", "pgheadroom extension install /usr/lib/postgresql/18/bin"),
+    ),
     "wal stats": (
         ("Who writes an archive's WAL, and why", "pgheadroom wal stats /archive --html wal.html"),
         ("A running server, for five minutes", "pgheadroom wal stats dbname=shop --for 5m"),
