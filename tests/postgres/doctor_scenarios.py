@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from doctor_bloat import BLOAT
 from doctor_more import LOG, MORE
+from doctor_plain import PLAIN
 from doctor_sides import (
     DAY_S,
     Scenario,
@@ -39,6 +40,7 @@ SCENARIOS = (
     *BLOAT,
     *MORE,
     *YET_MORE,
+    *PLAIN,
     Scenario(
         rule="invalid-index",
         about="t_a",
@@ -570,8 +572,12 @@ APART = frozenset(
         "connections-near-limit",
         "dear-statement",
         "horizon-holder",
+        "log-sync-slow",
         "multixact-ids",
+        "old-snapshot-threshold",
+        "standby-conflicts",
         "transaction-ids",
+        "wal-minimal",
         "vacuum-passes",
         "wraparound-vacuum",
     }

@@ -31,6 +31,19 @@ MAKE = (
 )
 
 
+def refused(primary: Cluster, path: Path, standby: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A plan at the standby, and at the primary while somebody is there who was not asked."""
+    assert command(["apply", str(path), standby, "--yes"]) == 2
+    assert "the server is a standby" in capsys.readouterr().err
+    run(primary, "postgres", "SELECT pg_create_physical_replication_slot('late', true)")
+    assert command(["apply", str(path), conninfo(primary, "postgres"), "--yes"]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "t_v: a standby is there that was not asked whether it reads it" in said
+    assert "found slot late, the plan has slot of_standby" in said
+    assert "u_w" not in said, "its twin serves there as well"
+    run(primary, "postgres", "SELECT pg_drop_replication_slot('late')")
+
+
 @pytest.mark.parametrize("programs_of", servers())
 def test_every_standby_is_asked(
     programs_of: ServerPrograms, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -68,16 +81,8 @@ def test_every_standby_is_asked(
         run(primary, "postgres", "SELECT pg_drop_replication_slot('idle')")
 
         path = written(plan, tmp_path)
-        assert command(["apply", str(path), there, "--yes"]) == 2
-        assert "the server is a standby" in capsys.readouterr().err
+        refused(primary, path, there, capsys)
         assert [one.standbys for one in plan.remedies or ()] == [None, ("slot of_standby",)]
-        run(primary, "postgres", "SELECT pg_create_physical_replication_slot('late', true)")
-        assert command(["apply", str(path), conninfo(primary, "postgres"), "--yes"]) == 2
-        said = " ".join(capsys.readouterr().err.split())
-        assert "t_v: a standby is there that was not asked whether it reads it" in said
-        assert "found slot late, the plan has slot of_standby" in said
-        assert "u_w" not in said, "its twin serves there as well"
-        run(primary, "postgres", "SELECT pg_drop_replication_slot('late')")
         assert command(["apply", str(path), conninfo(primary, "postgres"), "--yes"]) == 0
         assert states(path) == ["done", "done"]
         assert command(["apply", str(path), conninfo(primary, "postgres"), "--yes", "--undo"]) == 0

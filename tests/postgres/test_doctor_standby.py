@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
+import psycopg
 import pytest
 from doctor_scenarios import LOG
 from doctor_sides import DAY_S, conninfo, examined, near, run
@@ -66,6 +68,13 @@ def waited_for(primary: Cluster, names: str) -> tuple[Finding, ...]:
     return found
 
 
+def replay(primary: Cluster, standby: Cluster) -> None:
+    """Until the standby has replayed what the primary has written."""
+    end = asked(primary, "SELECT pg_current_wal_lsn()::text")
+    replayed = f"SELECT pg_last_wal_replay_lsn() >= '{end}'::pg_lsn"
+    until(lambda: bool(asked(standby, replayed)), "the standby has replayed it")
+
+
 def copied_slot(primary: Cluster, standby: Cluster) -> None:
     """One that is copied for a failover: the primary tells of it, for there it can be dropped."""
     create = "SELECT pg_create_logical_replication_slot('copied', 'pgoutput', failover => true)"
@@ -91,11 +100,7 @@ def copied_slot(primary: Cluster, standby: Cluster) -> None:
     until(is_copied, "the standby has the slot")
     log = LOG.format(70)
     run(primary, "postgres", log)
-    end = asked(primary, "SELECT pg_current_wal_lsn()::text")
-    until(
-        lambda: bool(asked(standby, f"SELECT pg_last_wal_replay_lsn() >= '{end}'::pg_lsn")),
-        "the standby has replayed it",
-    )
+    replay(primary, standby)
     there = examined(standby, "postgres", "slot-keeps-wal")
     kept = examined(primary, "postgres", "slot-keeps-wal")
     assert [found.object for found in kept.findings] == ["slot copied"]
@@ -104,6 +109,26 @@ def copied_slot(primary: Cluster, standby: Cluster) -> None:
     # Else the copy's own horizon is what the primary is told of.
     run(standby, "postgres", "SELECT pg_sync_replication_slots()")
     assert not asked(standby, "SELECT count(*) FROM pg_replication_slots")
+
+
+def conflicted(primary: Cluster, standby: Cluster, slot: str) -> None:
+    """A session there that is ended for a lock of the primary's is counted."""
+    look = partial(examined, standby, "postgres", "standby-conflicts")
+    assert look().findings == ()
+    standby.stop()
+    follow(primary, standby, slot, max_standby_streaming_delay="0")
+    run(primary, "postgres", "CREATE TABLE w (v int)")
+    replay(primary, standby)
+    with standby.connect(autocommit=False) as reader:
+        reader.execute("SELECT count(*) FROM w")
+        run(primary, "postgres", "TRUNCATE w")
+        replay(primary, standby)
+        with pytest.raises(psycopg.OperationalError, match="conflict with recovery"):
+            reader.execute("SELECT 1")
+    until(lambda: bool(look().findings), "it is counted")
+    (found,) = look().findings
+    assert (found.numbers["ended"], found.numbers["by_locks"]) == (1, 1)
+    assert examined(primary, "postgres", "standby-conflicts").findings == ()
 
 
 def promoted(standby: Cluster) -> None:
@@ -175,6 +200,7 @@ def test_beside_a_standby(programs_of: ServerPrograms) -> None:
         if primary.version.major >= 17:
             copied_slot(primary, standby)
 
+        conflicted(primary, standby, "of_standby")
         standby.stop()
         run(primary, "postgres", "SELECT pg_drop_replication_slot('of_standby')")
         follow(primary, standby, "")

@@ -2,7 +2,7 @@
 The doctor: what an expert looks for on a server, rule by rule, each finding with its price.
 
     rule.py        what a rule is and what it is told
-    rules/         one file a rule; plain.toml: those that a query alone decides
+    rules/         one file a rule; *.toml: those that a query alone decides
     examining.py   asks a database
     choosing.py    which findings count: a baseline, acceptances
     values.py      findings, and what could not be seen

@@ -1,5 +1,5 @@
 """
-Rules that their query alone decides, as data: rules/plain.toml.
+Rules that their query alone decides, as data: the TOML files beside the rules.
 
 Each row that the query gives is a finding; `{name}` in its texts is a column of the row. A column
 `bytes` or `seconds` is its price. A rule with `to` is of a setting, whose row of pg_settings says
@@ -22,10 +22,14 @@ _OF_RULE = ("id", "question", "threshold", "price", "blind", "link")
 
 
 def plain_rules() -> list[Rule]:
-    """Those of the file."""
-    file = resources.files("pgheadroom.doctor").joinpath("rules", "plain.toml")
-    data = tomllib.loads(file.read_text(encoding="utf-8"))
-    return [_rule(entry) for entry in data["rule"]]
+    """Those of all files."""
+    folder = resources.files("pgheadroom.doctor").joinpath("rules")
+    files = sorted((f for f in folder.iterdir() if f.name.endswith(".toml")), key=lambda f: f.name)
+    return [
+        _rule(entry)
+        for file in files
+        for entry in tomllib.loads(file.read_text(encoding="utf-8"))["rule"]
+    ]
 
 
 def _rule(entry: Mapping[str, Any]) -> Rule:

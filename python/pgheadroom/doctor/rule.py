@@ -2,7 +2,7 @@
 What a rule is, and what it is told: rows of its query, counters over a time, settings, the clock.
 
     RULE = Rule(id=..., question=..., sql={15: ...}, decide=...)     rules/NAME.py
-    [[rule]]                                                         rules/plain.toml
+    [[rule]]                                                         rules/NAME.toml
 
 A rule looks by one query of its own, which reads catalogs and statistics and nothing else. With
 `counters` the query is asked at both ends of an interval, where there is one, and those columns

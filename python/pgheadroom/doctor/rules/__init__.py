@@ -1,5 +1,5 @@
 """
-All rules: a module each here, which has it as `RULE`, and those of plain.toml.
+All rules: a module each here, which has it as `RULE`, and those of the TOML files.
 """
 
 from __future__ import annotations
