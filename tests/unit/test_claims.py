@@ -47,15 +47,21 @@ CASE = ClaimCase(
     step=unmade(FINDING, "vacuum", "VACUUM", TABLE, "found", (CLAIM,)),
     known=DONE,
     seen=Seen(state=RemedyState(oid=16400)),
-    begin=DeadSeen(dead=0, vacuums=4, died=10_000, naptime_s=60.0),
-    end=None,
+    begin=(DeadSeen(dead=0, vacuums=4, died=10_000, naptime_s=60.0, changed=0), None),
+    end=(None, None),
 )
 
 
 def verdict(dead: int, died: int, vacuums: int = 4) -> str:
-    assert CASE.begin is not None
-    end = replace(CASE.begin, dead=dead, died=CASE.begin.died + died, vacuums=vacuums)
-    return judged(replace(CASE, end=end), CLAIM)[1]
+    begin = CASE.begin[0]
+    assert begin is not None
+    end = replace(begin, dead=dead, died=begin.died + died, vacuums=vacuums)
+    of_table = judged(replace(CASE, end=(end, None)), CLAIM)[1]
+    # Of its TOAST table it is the same, by that one's counters.
+    known = replace(DONE, found_before=RemedyState(oid=16400, vacuums=99, toast_vacuums=3))
+    toast = replace(CASE, known=known, begin=(None, begin), end=(None, end))
+    assert judged(toast, replace(CLAIM, measure="toast_n_dead_tup"))[1] == of_table
+    return of_table
 
 
 @given(dead=st.integers(0, 100_000), died=st.integers(0, 100_000), vacuums=st.integers(3, 9))
@@ -72,4 +78,31 @@ def test_what_was_not_done_is_not_judged(state: str) -> None:
     left = replace(CASE, known=replace(DONE, state=state))  # type: ignore[arg-type]
     assert judged(left, CLAIM)[1] == "not comparable"
     assert judged(replace(CASE, known=None), CLAIM)[1] == "not comparable"
-    assert judged(replace(CASE, end=None), CLAIM)[1] == "not comparable"
+    assert judged(replace(CASE, end=(None, None)), CLAIM)[1] == "not comparable"
+
+
+@pytest.mark.parametrize(
+    ("changed", "came", "wanted"),
+    [(1000, 0, "held"), (1001, 0, "failed"), (1500, 500, "undecided"), (1501, 500, "failed")],
+)
+def test_rows_that_changed_since_analyze(changed: int, came: int, wanted: str) -> None:
+    """At most those at which autovacuum analyzes; what came in the interval may be those."""
+    begin = CASE.begin[0]
+    assert begin is not None
+    was = replace(begin, changed=changed - came)
+    case = replace(CASE, begin=(was, None), end=(replace(begin, changed=changed), None))
+    assert judged(case, replace(CLAIM, measure="n_mod_since_analyze"))[1] == wanted
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "wanted"), [(3, 4, "held"), (3, 3, "failed"), (3, 0, "not comparable")]
+)
+def test_an_analyze_is_counted(before: int, now: int, wanted: str) -> None:
+    """One more than before the step; fewer are counters that were reset."""
+    claim = replace(CLAIM, measure="is_analyzed", foreseen=Interval.exactly(1.0))
+    case = replace(
+        CASE,
+        known=replace(DONE, found_before=RemedyState(oid=16400, analyzes=before)),
+        seen=Seen(state=RemedyState(oid=16400, analyzes=now)),
+    )
+    assert judged(case, claim)[1] == wanted

@@ -300,6 +300,8 @@ def test_texts_are_those_of_the_fields() -> None:
             "does what the other one does",
         ),
         (step("vacuum", "VACUUM"), step("vacuum", "VACUUM"), "vacuumed twice"),
+        (step("analyze", "ANALYZE"), step("analyze", "ANALYZE"), "analyzed twice"),
+        (step("analyze", "ANALYZE"), step("rewrite_table", "VACUUM FULL"), "analyzes it"),
         (
             step("create_index", "CREATE INDEX", index=index("t_v", 0)),
             step("create_index", "CREATE INDEX", index=index("t_v", 0)),
@@ -316,6 +318,8 @@ def test_contradictions(one: RemedyStep, other: RemedyStep, why: str) -> None:
             check_plan(plan(*pair))
     alone = [dropping(), dropping(index=index("t_w", 16402)), step("rewrite_table", "VACUUM FULL")]
     assert contradiction(alone) is None
+    squeezed = [step("rewrite_table", "pg_squeeze"), step("analyze", "ANALYZE")]
+    assert contradiction(squeezed) is None, "it takes no statistics"
 
 
 def test_values_in_the_unit_of_a_setting() -> None:

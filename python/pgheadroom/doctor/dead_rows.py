@@ -9,7 +9,8 @@ from pgheadroom.settings import arithmetic
 from pgheadroom.units import PAGE_BYTES
 
 SQL = """
-SELECT c.oid::int8 AS oid, coalesce(on_.nspname, n.nspname) AS schema,
+SELECT c.oid::int8 AS oid, coalesce(o.oid, c.oid)::int8 AS table_oid,
+       coalesce(on_.nspname, n.nspname) AS schema,
        coalesce(o.relname, c.relname) AS name, c.relkind = 't' AS is_toast,
        c.relpages, c.reltuples::float8 AS reltuples,
        pg_stat_get_live_tuples(c.oid) AS n_live_tup, pg_stat_get_dead_tuples(c.oid) AS n_dead_tup,

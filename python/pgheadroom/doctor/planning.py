@@ -16,6 +16,7 @@ import pgheadroom
 from pgheadroom.doctor.remedy_facts import RemedyFacts, in_unit
 from pgheadroom.doctor.remedy_steps import (
     NotAStep,
+    analyzed,
     dropped,
     indexed_key,
     rebuilt,
@@ -128,6 +129,9 @@ class _Planner:
             "autovacuum-off": lambda one: stored(self._grounds.facts, one),
             "large-table-trigger": lambda one: stored(self._grounds.facts, one),
             "autovacuum-late": self._vacuumed,
+            "never-analyzed": lambda one: analyzed(self._grounds.facts, one),
+            "parent-never-analyzed": lambda one: analyzed(self._grounds.facts, one),
+            "statistics-behind": lambda one: analyzed(self._grounds.facts, one),
         }
 
     def plan(self) -> Plan:
@@ -156,9 +160,10 @@ class _Planner:
         """Drops first, the surest of them; a table before its TOAST and its indexes."""
 
         def place(finding: Finding) -> tuple[int, bool, bool]:
-            rule = finding.rule
+            rule, about = finding.rule, finding.object
             first = _DROPPING.index(rule) if rule in _DROPPING else len(_DROPPING)
-            return first, finding.rule != "bloated-table", finding.object.startswith("TOAST of ")
+            is_toast = about.startswith("TOAST of ") or about.endswith(" (TOAST)")
+            return first, finding.rule != "bloated-table", is_toast
 
         return sorted(self._diagnosis.findings, key=place)
 
@@ -168,7 +173,7 @@ class _Planner:
         except NotAStep as why:
             self._remark(finding, str(why))
             return
-        same = [one for one in self._made if _is_of_one_rewrite(one, step)]
+        same = [one for one in self._made if _is_of_one_statement(one, step)]
         if same:  # the table and its TOAST, by one statement
             joined = replace(same[0], claims=(*same[0].claims, *step.claims))
             self._made[self._made.index(same[0])] = joined
@@ -308,9 +313,11 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED_MAX]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def _is_of_one_rewrite(one: RemedyStep, other: RemedyStep) -> bool:
+def _is_of_one_statement(one: RemedyStep, other: RemedyStep) -> bool:
     return (
-        one.kind == other.kind == "rewrite_table"
+        one.kind == other.kind
+        and one.kind in ("rewrite_table", "set_storage", "vacuum")
+        and one.options == other.options
         and one.table is not None
         and other.table is not None
         and one.table.oid == other.table.oid

@@ -45,7 +45,10 @@ _TABLE = """
 SELECT c.oid::int8 AS oid, c.relfilenode::int8 AS relfilenode, n.nspname AS schema,
        c.relname AS name, c.relkind::text AS relkind, c.relpages * 8192::int8 AS size_bytes,
        (SELECT coalesce(jsonb_object_agg(o.option_name, o.option_value), '{}')
-        FROM pg_options_to_table(c.reloptions) o) AS options
+        FROM pg_options_to_table(c.reloptions) o) AS options,
+       (SELECT coalesce(jsonb_object_agg('toast.' || o.option_name, o.option_value), '{}')
+        FROM pg_class t, pg_options_to_table(t.reloptions) o
+        WHERE t.oid = c.reltoastrelid) AS toast_options
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.oid = %(oid)s::oid
 """

@@ -354,34 +354,37 @@ def stored(facts: RemedyFacts, finding: Finding) -> RemedyStep:
     Storage parameters of autovacuum.
 
     Raises:
-        NotAStep: It is set for the whole server, or of a TOAST table by itself.
+        NotAStep: It is set for the whole server.
     """
     if not finding.remedy.sql:
         raise NotAStep(finding.remedy.text)
-    if finding.object.endswith(" (TOAST)"):
-        raise NotAStep("it is of a TOAST table by itself: by hand")
     match = _OPTIONS.fullmatch(finding.remedy.sql[0])
     assert match is not None, finding.remedy.sql
     options: dict[str, str | None] = {}
     for part in match[2].split(", "):
         name, _, value = part.partition(" = ")
         options[name] = value if match[1] == "SET" else None
-    row = facts.table(int(_number(finding, "oid")))
+    row = facts.table(_table_oid(finding))
     if row is None:
         raise NotAStep(_HELD)
-    own: Mapping[str, str] = row["options"]
+    own: Mapping[str, str] = {**row["options"], **row["toast_options"]}
     dead = finding.numbers.get("n_dead_tup")
     wanted = finding.numbers.get("trigger_rows_wanted", finding.numbers["trigger_rows"])
     assert isinstance(wanted, int | float), "the finding says it"
-    claim = _dead_claim(float(wanted), None if dead is None else float(dead))
+    claim = _dead_claim(finding, float(wanted), None if dead is None else float(dead))
     step = unmade(finding, "set_storage", "ALTER TABLE", relation_of(row), finding.text, (claim,))
     before = {name: own.get(name) for name in options}
     return replace(step, options=options, options_before=before)
 
 
-def _dead_claim(trigger_rows: float, before: float | None) -> Claim:
+def _table_oid(finding: Finding) -> int:
+    """Of the table, though the finding may be of its TOAST table: statements name that."""
+    return int(_number(finding, "table_oid" if "table_oid" in finding.numbers else "oid"))
+
+
+def _dead_claim(finding: Finding, trigger_rows: float, before: float | None) -> Claim:
     return Claim(
-        measure="n_dead_tup",
+        measure="toast_n_dead_tup" if finding.object.endswith(" (TOAST)") else "n_dead_tup",
         unit="rows",
         before=before,
         foreseen=Interval(low=0.0, mid=trigger_rows, high=trigger_rows, level=0.9),
@@ -396,15 +399,48 @@ def vacuumed(facts: RemedyFacts, finding: Finding) -> RemedyStep:
     A VACUUM.
 
     Raises:
-        NotAStep: One is at work, or it is of a TOAST table by itself.
+        NotAStep: One is at work.
     """
     if not finding.remedy.sql:
         raise NotAStep(finding.remedy.text)
-    if finding.object.endswith(" (TOAST)"):
-        raise NotAStep("it is of a TOAST table by itself: by hand")
+    row = facts.table(_table_oid(finding))
+    if row is None:
+        raise NotAStep(_HELD)
+    claim = _dead_claim(finding, _number(finding, "trigger_rows"), _number(finding, "n_dead_tup"))
+    step = unmade(finding, "vacuum", "VACUUM", relation_of(row), finding.text, (claim,))
+    return replace(step, reads_bytes=int(row["size_bytes"]))
+
+
+def analyzed(facts: RemedyFacts, finding: Finding) -> RemedyStep:
+    """
+    An ANALYZE.
+
+    Raises:
+        NotAStep: Somebody holds the table.
+    """
     row = facts.table(int(_number(finding, "oid")))
     if row is None:
         raise NotAStep(_HELD)
-    claim = _dead_claim(_number(finding, "trigger_rows"), _number(finding, "n_dead_tup"))
-    step = unmade(finding, "vacuum", "VACUUM", relation_of(row), finding.text, (claim,))
-    return replace(step, reads_bytes=int(row["size_bytes"]))
+    claim = Claim(
+        measure="is_analyzed",
+        unit="",
+        before=0.0,
+        foreseen=Interval.exactly(1.0),
+        basis="ANALYZE takes statistics of every column",
+        how="the server counts an ANALYZE of it since the step began",
+        of={},
+    )
+    if finding.rule == "statistics-behind":
+        trigger = _number(finding, "trigger_rows")
+        claim = Claim(
+            measure="n_mod_since_analyze",
+            unit="rows",
+            before=_number(finding, "changed"),
+            foreseen=Interval(low=0.0, mid=0.0, high=trigger, level=0.9),
+            basis="the changed rows at which autovacuum analyzes",
+            how="n_mod_since_analyze at the end of the interval",
+            of={},
+        )
+    step = unmade(finding, "analyze", "ANALYZE", relation_of(row), finding.text, (claim,))
+    sampled = 300 * 8192 * int(facts.settings()["default_statistics_target"])
+    return replace(step, reads_bytes=min(int(row["size_bytes"]), sampled))

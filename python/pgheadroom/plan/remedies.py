@@ -24,6 +24,7 @@ RemedyKind = Literal[
     "rebuild_index",
     "vacuum",
     "rewrite_table",
+    "analyze",
 ]
 RemedyTool = Literal[
     "ALTER SYSTEM",
@@ -32,6 +33,7 @@ RemedyTool = Literal[
     "CREATE INDEX",
     "REINDEX",
     "VACUUM",
+    "ANALYZE",
     "REPACK (CONCURRENTLY)",
     "pg_squeeze",
     "pg_repack",
@@ -42,6 +44,9 @@ ClaimMeasure = Literal[
     "toast_given_back_bytes",
     "wal_bytes_per_entry",
     "n_dead_tup",
+    "toast_n_dead_tup",
+    "n_mod_since_analyze",
+    "is_analyzed",
     "checkpoints_by_wal",
     "setting",
     "is_valid",
@@ -200,7 +205,8 @@ class RemedyState:
         setting: In force, in the unit of pg_settings.
         is_pending: The setting waits for a restart.
         size_bytes: Main fork; toast_bytes of the TOAST table.
-        vacuums: Of the table, by hand or not.
+        vacuums: Of the table, by hand or not; toast_vacuums of its TOAST table.
+        analyzes: Of the table likewise.
         idx_scan: Of the index.
         deletes: Rows of the referenced table that were deleted.
         checkpoints: That were requested, since the statistics began.
@@ -218,6 +224,8 @@ class RemedyState:
     size_bytes: int | None = None
     toast_bytes: int | None = None
     vacuums: int | None = None
+    toast_vacuums: int | None = None
+    analyzes: int | None = None
     idx_scan: int | None = None
     deletes: int | None = None
     checkpoints: int | None = None
@@ -334,6 +342,7 @@ class RemedyStep:
             "create_index": "make index",
             "rebuild_index": "build anew index",
             "vacuum": "vacuum",
+            "analyze": "analyze",
             "rewrite_table": "rewrite",
         }
         by = f" by {self.tool}" if self.kind == "rewrite_table" else ""

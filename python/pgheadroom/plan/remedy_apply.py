@@ -160,7 +160,9 @@ class RemedyApplier(Applier):
             known, found = self.record.step(step.number), seen[step.number]
             if step in todo:
                 why = changed(step, found, was_begun=known.attempts > 0)
-            elif step.kind == "vacuum" or has_happened(step, found, known.found_before):
+            elif step.kind in ("vacuum", "analyze") or has_happened(
+                step, found, known.found_before
+            ):
                 why = None
             else:
                 why = "it was done, and is not so any more"

@@ -9,6 +9,8 @@ from itertools import combinations
 
 from pgheadroom.plan.remedies import RemedyStep
 
+_DONE = {"vacuum": "vacuumed", "analyze": "analyzed"}
+
 
 def contradiction(steps: Sequence[RemedyStep]) -> str | None:
     """
@@ -49,8 +51,10 @@ def _between(one: RemedyStep, other: RemedyStep) -> str | None:
         return None
     if one.kind == "rewrite_table" and other.kind in ("rebuild_index", "rewrite_table", "vacuum"):
         return f"the rewrite of {one.table.called} does what the other one does"
-    if one.kind == "vacuum" and other.kind == "vacuum":
-        return f"{one.table.called} is vacuumed twice"
+    if one.kind == other.kind and one.kind in ("vacuum", "analyze"):
+        return f"{one.table.called} is {_DONE[one.kind]} twice"
+    if one.kind == "rewrite_table" and one.tool != "pg_squeeze" and other.kind == "analyze":
+        return f"the rewrite of {one.table.called} analyzes it"
     if one.options is not None and other.options is not None:
         both = one.options.keys() & other.options.keys()
         return f"{', '.join(sorted(both))} of {one.table.called} is set twice" if both else None

@@ -30,6 +30,8 @@ from pgheadroom.plan.values import PlanStep
 
 _RELOADED_S = 10.0
 """A reload is a signal: our own session has the setting a moment later."""
+_COUNTED = ("vacuum", "analyze")
+"""What leaves nothing in the catalog to know it by, only a count."""
 _OF_INDEXES = ("rewrite_table", "rebuild_index", "create_index", "drop_index")
 
 
@@ -100,7 +102,7 @@ class RemedyExecution(Execution):
             with self._own_path():
                 self._each(statements)
             return False
-        if step.kind == "vacuum":
+        if step.kind in _COUNTED:
             self._each(statements)
             return False
         if step.setting is None:
@@ -126,23 +128,23 @@ class RemedyExecution(Execution):
 
     def _acted(self, step: PlanStep, began: StepRecord, *, undo: bool) -> StepRecord | None:
         step = _remedy(step)
-        if step.kind == "vacuum":
+        if step.kind in _COUNTED:
             # What it has counted is told to others a moment later.
             self._connection.execute("SELECT pg_stat_force_next_flush()")
         seen = self._seen(step)
-        if not undo and step.kind == "vacuum" and self._was_skipped():
+        if not undo and step.kind in _COUNTED and self._was_skipped():
             return None
         acted = (
             is_undone(step, seen)
             if undo
-            else step.kind == "vacuum" or has_happened(step, seen, began.found_before)
+            else step.kind in _COUNTED or has_happened(step, seen, began.found_before)
         )
         if not acted:
             return None
         return replace(began, found_after=seen.state)
 
     def _was_skipped(self) -> bool:
-        """The server says so of what it may not vacuum, and ends well."""
+        """The server says so of what it may not vacuum or analyze, and ends well."""
         return any(message.startswith("WARNING") for message in self._messages)
 
 

@@ -131,6 +131,8 @@ def _table_state(step: RemedyStep, table: SeenRow | None) -> RemedyState:
         size_bytes=int(table["size_bytes"]),
         toast_bytes=None if table["toast_bytes"] is None else int(table["toast_bytes"]),
         vacuums=int(table["vacuums"]),
+        toast_vacuums=None if table["toast_vacuums"] is None else int(table["toast_vacuums"]),
+        analyzes=int(table["analyzes"]),
     )
 
 
@@ -199,6 +201,8 @@ def has_happened(step: RemedyStep, seen: Seen, before: RemedyState | None) -> bo
         return bool(state.is_valid) and (state.oid, state.relfilenode) != old
     if step.kind == "vacuum":
         return before is not None and (state.vacuums or 0) > (before.vacuums or 0)
+    if step.kind == "analyze":
+        return before is not None and (state.analyzes or 0) > (before.analyzes or 0)
     assert step.table is not None, "a rewrite is of a table"
     node = step.table.relfilenode if before is None else before.relfilenode
     return state.relfilenode is not None and state.relfilenode != node

@@ -9,7 +9,8 @@ Locks: `DROP INDEX CONCURRENTLY`, `CREATE INDEX CONCURRENTLY` and `REINDEX INDEX
 SHARE UPDATE EXCLUSIVE on the table (`index_drop`, index.c; `DefineIndex` and
 `ReindexRelationConcurrently`, indexcmds.c); storage parameters of autovacuum likewise
 (`AlterTableGetRelOptionsLockLevel`, reloptions.c). VACUUM truncates under ACCESS EXCLUSIVE, which
-it asks for 5 s long without waiting in the queue (`lazy_truncate_heap`, vacuumlazy.c).
+it asks for 5 s long without waiting in the queue (`lazy_truncate_heap`, vacuumlazy.c). ANALYZE
+takes SHARE UPDATE EXCLUSIVE (`analyze_rel`, analyze.c).
 """
 
 from __future__ import annotations
@@ -86,6 +87,7 @@ _LOCKS: dict[str, tuple[str, str]] = {
         f"{_OTHER_DDL}; while it gives empty pages at the table's end back all wait, and it stops "
         "when it sees one that waits",
     ),
+    "ANALYZE": (_SHARE_UPDATE, _OTHER_DDL),
 }
 _UNDO_NOTES: dict[str, str] = {
     "ALTER SYSTEM": "What was set before; the server reloads its files.",
@@ -95,6 +97,8 @@ _UNDO_NOTES: dict[str, str] = {
     "CREATE INDEX": "The index is dropped again.",
     "REINDEX": "Nothing to undo: the index is what it was, without its room.",
     "VACUUM": "Nothing to undo: it removes what no transaction sees.",
+    "ANALYZE": "There is no undo: the statistics that were are written over. Plans go by what the "
+    "table is now.",
 }
 _REPLAYED = (
     "A standby replays its ACCESS EXCLUSIVE lock (an old index goes, or pages are given back), and "
@@ -113,6 +117,8 @@ _RISKS: dict[str, str] = {
     "REINDEX": f"Keeps the horizon back while it runs. {_REPLAYED} "
     "Stopped in its middle, it leaves an invalid index with _ccnew in its name: the same command "
     "drops that and goes on, --undo drops it.",
+    "ANALYZE": "Plans may change: they go by what the table is now. It reads 300 pages for each "
+    "unit of the largest statistics target, at most.",
     "VACUUM": f"Reads the pages that changed, and all indexes. {_REPLAYED}",
 }
 
@@ -193,7 +199,7 @@ def as_mark(table: PlannedRelation) -> TableMark:
 
 
 def _duration(step: RemedyStep) -> tuple[Interval, str]:
-    if step.tool in ("REINDEX", "CREATE INDEX", "VACUUM"):
+    if step.tool in ("REINDEX", "CREATE INDEX", "VACUUM", "ANALYZE"):
         slow, usual, fast = _BUILD_RATES
         work = step.reads_bytes + step.copied_bytes
         low, mid, high = (max(0.05, work / rate) for rate in (fast, usual, slow))
@@ -281,6 +287,11 @@ def _of_vacuum(step: RemedyStep) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return (f"VACUUM {step.table.qualified}",), ()
 
 
+def _of_analyze(step: RemedyStep) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    assert step.table is not None, "statistics are of a table"
+    return (f"ANALYZE {step.table.qualified}",), ()
+
+
 _STATEMENTS = {
     "ALTER SYSTEM": _of_setting,
     "ALTER TABLE": _of_storage,
@@ -288,6 +299,7 @@ _STATEMENTS = {
     "CREATE INDEX": _of_creation,
     "REINDEX": _of_rebuild,
     "VACUUM": _of_vacuum,
+    "ANALYZE": _of_analyze,
 }
 _KINDS: dict[RemedyTool, str] = {
     "ALTER SYSTEM": "set_server",
@@ -296,6 +308,7 @@ _KINDS: dict[RemedyTool, str] = {
     "CREATE INDEX": "create_index",
     "REINDEX": "rebuild_index",
     "VACUUM": "vacuum",
+    "ANALYZE": "analyze",
 }
 _TEXTS = ("statements", "command", "undo_statements", "run_by")
 
@@ -348,7 +361,7 @@ def _wrong(step: RemedyStep) -> str | None:
         return "storage parameters are those of ALTER TABLE"
     if step.options is not None and step.options_before is not None:
         return _wrong_options(step.options, step.options_before)
-    if (step.index is None) != (step.kind in ("vacuum", "rewrite_table")):
+    if (step.index is None) != (step.kind in ("vacuum", "rewrite_table", "analyze")):
         return "an index is missing, or one too many"
     if step.index is not None and not is_one_index(
         step.index, step.table, of_columns=step.kind == "create_index"

@@ -41,22 +41,36 @@ _DISTANCES_MIN = 5
 """Old distances of WAL, in which as many checkpoints had been requested: by fewer, one more or less
 hides whether there are half as many."""
 _DEAD = """
-SELECT pg_stat_get_dead_tuples(%(oid)s::oid) AS dead,
-       pg_stat_get_vacuum_count(%(oid)s::oid) + pg_stat_get_autovacuum_count(%(oid)s::oid)
-         AS vacuums,
-       pg_stat_get_tuples_updated(%(oid)s::oid) + pg_stat_get_tuples_deleted(%(oid)s::oid) AS died,
-       current_setting('autovacuum_naptime')::interval AS naptime
+SELECT pg_stat_get_dead_tuples(r.oid) AS dead,
+       pg_stat_get_vacuum_count(r.oid) + pg_stat_get_autovacuum_count(r.oid) AS vacuums,
+       pg_stat_get_tuples_updated(r.oid) + pg_stat_get_tuples_deleted(r.oid) AS died,
+       current_setting('autovacuum_naptime')::interval AS naptime,
+       pg_stat_get_mod_since_analyze(r.oid) AS changed
+FROM pg_class c
+CROSS JOIN LATERAL (SELECT CASE WHEN %(is_toast)s THEN nullif(c.reltoastrelid, 0)
+                                ELSE c.oid END AS oid) r
+WHERE c.oid = %(oid)s::oid
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadSeen:
-    """Dead rows of a table at a moment, VACUUMs of it, and rows that have died in all."""
+    """
+    A table at a moment.
+
+    Attributes:
+        dead: Its dead rows.
+        vacuums: Of it, by hand or not.
+        died: Rows that have died in all.
+        naptime_s: Of autovacuum.
+        changed: Rows that changed since ANALYZE.
+    """
 
     dead: int
     vacuums: int
     died: int
     naptime_s: float
+    changed: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,16 +82,16 @@ class ClaimCase:
         step: It is of.
         known: What `apply` did; None where it was not applied from here.
         seen: What the step acts on, now.
-        begin: Dead rows when the interval began, and at its end; None of a setting.
+        begin: Dead rows when the interval began, of the table and of its TOAST table; None where
+            there is none.
         end: The same at its end.
-        major: The server's version.
     """
 
     step: RemedyStep
     known: StepRecord | None
     seen: Seen
-    begin: DeadSeen | None
-    end: DeadSeen | None
+    begin: tuple[DeadSeen | None, DeadSeen | None]
+    end: tuple[DeadSeen | None, DeadSeen | None]
 
 
 ClaimJudged = tuple[Value, ForecastVerdict, str]
@@ -154,10 +168,20 @@ def verify_remedies(
     )
 
 
-def _dead(connection: psycopg.Connection[Any], step: RemedyStep) -> DeadSeen | None:
+def _dead(
+    connection: psycopg.Connection[Any], step: RemedyStep
+) -> tuple[DeadSeen | None, DeadSeen | None]:
+    """Of the step's table, and of its TOAST table."""
+    return _dead_of(connection, step, is_toast=False), _dead_of(connection, step, is_toast=True)
+
+
+def _dead_of(
+    connection: psycopg.Connection[Any], step: RemedyStep, *, is_toast: bool
+) -> DeadSeen | None:
     if step.table is None:
         return None
-    row = connection.execute(_DEAD.encode(), {"oid": step.table.oid}).fetchone()
+    values = {"oid": step.table.oid, "is_toast": is_toast}
+    row = connection.execute(_DEAD.encode(), values).fetchone()
     if row is None or row[0] is None:
         return None
     return DeadSeen(
@@ -165,6 +189,7 @@ def _dead(connection: psycopg.Connection[Any], step: RemedyStep) -> DeadSeen | N
         vacuums=int(row[1]),
         died=int(row[2]),
         naptime_s=row[3].total_seconds(),
+        changed=int(row[4]),
     )
 
 
@@ -249,7 +274,8 @@ def _given_back(case: ClaimCase, claim: Claim) -> ClaimJudged:
 
 
 def _dead_rows(case: ClaimCase, claim: Claim) -> ClaimJudged:
-    begin, end, known = case.begin, case.end, case.known
+    is_toast = claim.measure == "toast_n_dead_tup"
+    begin, end, known = case.begin[is_toast], case.end[is_toast], case.known
     if begin is None or end is None:
         return None, "not comparable", "its table is gone"
     assert known is not None, "seen by the caller"
@@ -257,7 +283,7 @@ def _dead_rows(case: ClaimCase, claim: Claim) -> ClaimJudged:
     if case.step.options is not None and case.seen.state.options != case.step.options:
         return now, "not comparable", "the setting is another one by now"
     then = known.found_before
-    vacuums = None if then is None else then.vacuums
+    vacuums = None if then is None else then.toast_vacuums if is_toast else then.vacuums
     if claim.foreseen.high >= now:
         return now, "held", ""
     if claim.foreseen.high >= now - died:  # autovacuum may be about to come for them
@@ -268,6 +294,28 @@ def _dead_rows(case: ClaimCase, claim: Claim) -> ClaimJudged:
             return now, "undecided", "autovacuum has not looked since: wait autovacuum_naptime"
         return now, "failed", "no VACUUM has come since"
     return now, "failed", "a VACUUM has come, and has not removed them"
+
+
+def _changed_rows(case: ClaimCase, claim: Claim) -> ClaimJudged:
+    begin, end = case.begin[0], case.end[0]
+    if begin is None or end is None:
+        return None, "not comparable", "its table is gone"
+    now, came = float(end.changed), max(end.changed - begin.changed, 0)
+    if claim.foreseen.high >= now:
+        return now, "held", ""
+    if claim.foreseen.high >= now - came:
+        return now, "undecided", f"{came:,} rows changed in the interval, and may be those"
+    return now, "failed", "so many changed since"
+
+
+def _analyzed(case: ClaimCase, claim: Claim) -> ClaimJudged:
+    known, now = case.known, case.seen.state.analyzes
+    then = None if known is None else known.found_before
+    if then is None or then.analyzes is None or now is None:
+        return None, "not comparable", "the counters at the step are not known"
+    if now < then.analyzes:
+        return None, "not comparable", "statistics were reset since"
+    return inside(float(now > then.analyzes), claim, f"{now - then.analyzes:,} times since")
 
 
 def _age_s(known: StepRecord) -> float | None:
@@ -333,6 +381,9 @@ _JUDGES: dict[str, Callable[[ClaimCase, Claim], ClaimJudged]] = {
     "given_back_bytes": _given_back,
     "toast_given_back_bytes": _given_back,
     "n_dead_tup": _dead_rows,
+    "toast_n_dead_tup": _dead_rows,
+    "n_mod_since_analyze": _changed_rows,
+    "is_analyzed": _analyzed,
     "checkpoints_by_wal": _checkpoints,
     "setting": _setting,
     "is_valid": _validity,

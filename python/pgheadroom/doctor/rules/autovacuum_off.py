@@ -45,6 +45,7 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
                 size, "the dead rows' part of its pages (relpages)", basis="estimated"
             ),
             oid=int(row["oid"]),
+            table_oid=int(row["table_oid"]),
             n_dead_tup=dead,
             n_live_tup=int(row["n_live_tup"]),
             trigger_rows=round(trigger, 1),

@@ -15,7 +15,7 @@ _ROWS_MIN = 51
 # -1 says of any that it was never vacuumed nor analyzed.
 _SQL = """
 WITH known AS MATERIALIZED (SELECT DISTINCT schemaname, tablename FROM pg_stats)
-SELECT n.nspname AS schema, c.relname AS name, c.reltuples::float8 AS reltuples,
+SELECT c.oid::int8 AS oid, n.nspname AS schema, c.relname AS name, c.reltuples::float8 AS reltuples,
        pg_stat_get_live_tuples(c.oid) AS n_live_tup,
        (SELECT jsonb_object_agg(p.option_name, p.option_value)
         FROM pg_options_to_table(c.reloptions) p) AS reloptions
@@ -53,6 +53,7 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
                 lock="SHARE UPDATE EXCLUSIVE: readers and writers go on",
                 cost="a sample of 30,000 rows (300 x default_statistics_target)",
             ),
+            oid=int(row["oid"]),
             n_live_tup=count,
             is_autovacuum_off=is_off,
         )

@@ -27,7 +27,7 @@ WITH RECURSIVE tree AS (
            sum(greatest(pg_stat_get_live_tuples(t.relid), 0))::float8 AS n_live_tup
     FROM tree t WHERE t.relkind <> 'p' GROUP BY t.root
 )
-SELECT n.nspname AS schema, c.relname AS name, w.n_live_tup, w.partitions
+SELECT c.oid::int8 AS oid, n.nspname AS schema, c.relname AS name, w.n_live_tup, w.partitions
 FROM whole w
 JOIN pg_class c ON c.oid = w.root
 JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -51,6 +51,7 @@ def _decide(_facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
                 lock="SHARE UPDATE EXCLUSIVE: readers and writers go on",
                 cost="samples of it as a whole and of each partition",
             ),
+            oid=int(row["oid"]),
             n_live_tup=round(row["n_live_tup"]),
             partitions=int(row["partitions"]),
         )
