@@ -454,7 +454,8 @@ def test_toast_has_its_tables_options() -> None:
     """All of them where it has none of its own: the remedy names the one that is set."""
     rule = rule_named("autovacuum-off")
     row = {
-        "oid": 16400,
+        "oid": 16401,
+        "table_oid": 16400,
         "schema": "public",
         "name": "t",
         "is_toast": True,
