@@ -9,3 +9,11 @@
 #include "clustered_heap.h"
 
 PG_MODULE_MAGIC;
+
+void		_PG_init(void);
+
+void
+_PG_init(void)
+{
+	sort_init();
+}

@@ -12,6 +12,7 @@
 #include "access/heapam.h"
 #include "access/nbtree.h"
 #include "access/tableam.h"
+#include "optimizer/planner.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "utils/rel.h"
@@ -111,5 +112,18 @@ compat_add_page(Relation heap)
 	ReleaseBuffer(buffer);
 	return block;
 }
+
+/* The arguments of planner_hook; 19 added EXPLAIN's state. */
+#if PG_VERSION_NUM >= 190000
+#define PLANNER_PARAMETERS \
+	Query *parse, const char *query_string, int cursorOptions, \
+	ParamListInfo boundParams, ExplainState *es
+#define PLANNER_ARGUMENTS parse, query_string, cursorOptions, boundParams, es
+#else
+#define PLANNER_PARAMETERS \
+	Query *parse, const char *query_string, int cursorOptions, \
+	ParamListInfo boundParams
+#define PLANNER_ARGUMENTS parse, query_string, cursorOptions, boundParams
+#endif
 
 #endif							/* CLUSTERED_HEAP_COMPAT_H */
