@@ -41,11 +41,16 @@ def load_in_order(connection: psycopg.Connection[Any], rows: int) -> None:
 
 
 def churn(
-    connection: psycopg.Connection[Any], rows: int, rounds: int, *, in_order: bool = False
+    connection: psycopg.Connection[Any],
+    rows: int,
+    rounds: int,
+    *,
+    begin: int = 0,
+    in_order: bool = False,
 ) -> None:
     """Rounds of it: DELETE of 2 %, VACUUM, INSERT of 2 % with random keys."""
     last = " ORDER BY 1" if in_order else ""
-    for number in range(rounds):
+    for number in range(begin, begin + rounds):
         connection.execute(f"SELECT setseed({number / 100})")
         connection.execute("DELETE FROM testtab WHERE random() < 1.0 / 50")
         connection.execute("VACUUM testtab")

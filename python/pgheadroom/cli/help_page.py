@@ -79,6 +79,10 @@ METAVARS = {
 
 OF_ONE_COMMAND = {
     ("order", "--pages"): "N",
+    ("order", "--page-read-ms"): "MS",
+    ("order", "--page-write-ms"): "MS",
+    ("order", "--page-hit-ms"): "MS",
+    ("order", "--lock-cost"): "SECONDS",
     ("observe", "--from"): "FOLDER",
     ("advise", "--from"): "TIME",
     ("advise", "--to"): "TIME",

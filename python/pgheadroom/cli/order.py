@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pgheadroom.order import OrderReport
+    from pgheadroom.order.values import OrderPrices
 
 _PAGES_BOUNDS = (100, 1_000_000)
 
@@ -53,12 +54,38 @@ _LengthOption = Annotated[
 ]
 
 
+_ReadOption = Annotated[
+    float | None,
+    typer.Option("--page-read-ms", help="Price of a page that is not cached (default 0.1)."),
+]
+_WriteOption = Annotated[
+    float | None,
+    typer.Option("--page-write-ms", help="Price of a page that CLUSTER writes (default 0.05)."),
+]
+_HitOption = Annotated[
+    float | None,
+    typer.Option("--page-hit-ms", help="Price of a page in shared buffers (default 0.0005)."),
+]
+_LockOption = Annotated[
+    float | None,
+    typer.Option(
+        "--lock-cost",
+        help="Seconds of work that a second counts for in which CLUSTER locks the table "
+        "(default 10).",
+    ),
+]
+
+
 def order_command(
     target: Annotated[str, typer.Argument(help="A connection; without it, as libpq's PG*.")] = "",
     table: _TableOption = None,
     length: _LengthOption = None,
     no_sample: _NoSampleOption = False,
     pages: _PagesOption = None,
+    page_read_ms: _ReadOption = None,
+    page_write_ms: _WriteOption = None,
+    page_hit_ms: _HitOption = None,
+    lock_cost: _LockOption = None,
     form: FormatOption = Format.TEXT,
     to: OutputOption = None,
     html: HtmlOption = None,
@@ -71,7 +98,8 @@ def order_command(
     How well tables lie in the order of their B-trees: pages that a range of 1,000 rows lies on.
 
     Only reads. Ranges are read in index order, at most --pages pages of a table: the answer is an
-    interval, beside the pages of a freshly clustered table and of rows at random. Statements of
+    interval, beside the pages of a freshly clustered table and of rows at random. By the rows that
+    change, how that goes on; by the scans of an index and prices, when CLUSTER pays. Statements of
     pg_stat_statements that read ranges are told with what they touch.
     """
     from pgheadroom.order.live import SAMPLE_PAGES, OrderWish, order_live
@@ -85,6 +113,12 @@ def order_command(
     least, most = _PAGES_BOUNDS
     if pages is not None and not least <= pages <= most:
         raise InputError(f"--pages {pages}: expected {least} to {most:,}")
+    prices = _prices(
+        page_read_ms=page_read_ms,
+        page_write_ms=page_write_ms,
+        page_hit_ms=page_hit_ms,
+        lock_cost=lock_cost,
+    )
     output.check_outputs(to, html)
     found = order_live(
         target,
@@ -94,6 +128,7 @@ def order_command(
             samples=not no_sample,
             pages=SAMPLE_PAGES if pages is None else pages,
             interval_s=None if length is None else parse_duration_s(length),
+            prices=prices,
         ),
         say=_say,
     )
@@ -101,6 +136,20 @@ def order_command(
     if html is not None:
         output.write(_page(found), html)
         output.said(html)
+
+
+def _prices(**given: float | None) -> OrderPrices:
+    """Those that were given, and which were not."""
+    from dataclasses import replace
+
+    from pgheadroom.order.values import OrderPrices
+
+    known = {name: value for name, value in given.items() if value is not None}
+    for name, value in known.items():
+        if not 0 <= value < float("inf"):
+            raise InputError(f"--{name.replace('_', '-')} {value}: expected a price of 0 or more")
+    assumed = tuple(name for name in given if name not in known)
+    return replace(OrderPrices(), **known, is_assumed=assumed)
 
 
 def _say(text: str) -> None:

@@ -6,6 +6,9 @@ How well the rows of tables lie in the order of their B-trees, and what ranges r
     ranges.py      ranges of a table read in an index's order: on which pages their rows lie
     pages.py       pages of a range: measured, freshly clustered, at random
     counted.py     counters over a time
+    decay.py       how the order goes on, by what changes and where new rows go
+    paying.py      what bad order costs, and how often it pays to cluster again
+    indexing.py    all of that for one index
     statements.py  which statements read ranges of which table
     live.py        asks a server
 

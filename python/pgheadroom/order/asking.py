@@ -28,7 +28,7 @@ SELECT i.indexrelid::int8 AS oid, i.indrelid::int8 AS table_oid, n.nspname::text
        c.relname::text AS table, ic.relname::text AS name, ic.relpages AS pages,
        i.indisclustered AS is_marked, i.indisunique AS is_unique, i.indisprimary AS is_primary,
        i.indpred IS NOT NULL AS is_partial, tam.amname::text AS table_method,
-       c.relpersistence::text AS persistence,
+       c.relpersistence::text AS persistence, c.relfilenode <> c.oid AS was_rewritten,
        has_table_privilege(c.oid, 'SELECT') AS is_readable,
        row_security_active(c.oid) AS has_row_security,
        pg_stat_get_numscans(i.indexrelid)::int8 AS scans,

@@ -23,12 +23,14 @@ class CountedTime:
         indexes: Rows of `index_counters_sql` by OID.
         statements: Of pg_stat_statements.
         over_s: The time; None: nothing says it.
+        is_watched: It was watched.
     """
 
     tables: Mapping[int, CountedRow]
     indexes: Mapping[int, CountedRow]
     statements: Sequence[CountedRow]
     over_s: float | None
+    is_watched: bool = False
 
     def lasting(self, over_s: float | None) -> CountedTime:
         """The same, with its time."""
@@ -38,6 +40,7 @@ class CountedTime:
         """What came since then."""
         before = {int(row["queryid"]): row for row in first.statements}
         return CountedTime(
+            is_watched=True,
             tables={oid: _less(row, first.tables.get(oid)) for oid, row in self.tables.items()},
             indexes={oid: _less(row, first.indexes.get(oid)) for oid, row in self.indexes.items()},
             statements=[_less(row, before.get(int(row["queryid"]))) for row in self.statements],
@@ -59,6 +62,7 @@ class CountedTime:
 
         return TableChanges(
             over_s=self.over_s,
+            is_watched=self.is_watched,
             inserts=count("inserts"),
             updates=count("updates"),
             hot_updates=count("hot_updates"),

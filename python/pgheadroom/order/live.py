@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pgheadroom
@@ -15,10 +15,10 @@ from pgheadroom.bloat.reading import Estimated, estimated_tables, heap_rows
 from pgheadroom.errors import InputError
 from pgheadroom.order import asking
 from pgheadroom.order.counted import CountedTime
-from pgheadroom.order.pages import fresh_interval, measured_pages, random_pages, unseen_frac
-from pgheadroom.order.ranges import SampleBudget, RangeReader, Ranges, ready, why_unreadable
+from pgheadroom.order.indexing import OrderedTable, index_order
+from pgheadroom.order.ranges import RangeReader, Ranges, SampleBudget, ready, why_unreadable
 from pgheadroom.order.statements import ReadStatement, of_index, understood
-from pgheadroom.order.values import RANGE_ROWS, IndexOrder, OrderReport, TableOrder
+from pgheadroom.order.values import OrderPrices, OrderReport, TableOrder
 from pgheadroom.progress import Say
 from pgheadroom.quoting import called
 from pgheadroom.sources.session import read_only_session
@@ -49,6 +49,7 @@ class OrderWish:
         pages: Of each table, at most.
         interval_s: Between two readings of counters; None: what statistics have.
         seed: Of what is drawn.
+        prices: Of pages and locks.
     """
 
     tables: tuple[str, ...] = ()
@@ -56,6 +57,7 @@ class OrderWish:
     pages: int = SAMPLE_PAGES
     interval_s: float | None = None
     seed: int = 1
+    prices: OrderPrices = field(default_factory=OrderPrices)
 
 
 def order_live(
@@ -145,6 +147,7 @@ class OrderAsking:
             database=str(self._moment["database"]),
             at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._moment["now_s"])),
             interval_s=self._wish.interval_s,
+            prices=self._wish.prices,
             tables=tuple(tables),
             small_tables=0 if self._wish.tables else int(left["small"]),
             missing=tuple(self._missing),
@@ -263,43 +266,32 @@ class OrderAsking:
         budget = SampleBudget(
             pages=self._wish.pages, until_s=time.monotonic() + min(_TABLE_S, max(left_s, 0.0))
         )
+        changes = counted.changes(oid)
+        fresh = found.estimate.rewritten_pages.mid
+        table = OrderedTable(
+            rows=live,
+            pages=pages,
+            estimate=found.estimate,
+            changes=changes,
+            moved_pages=pages,
+            written_pages=fresh + sum(int(row["pages"]) for row in rows),
+        )
         made = []
         for row in sorted(rows, key=lambda row: _place(row, counted)):
             columns = tuple(str(key["name"]) for key in row["keys"])
-            ranges = self._ranges(reader, row, budget)
-            fresh = fresh_interval(RANGE_ROWS, live, found.estimate)
-            most = random_pages(RANGE_ROWS, live, pages)
-            now = measured_pages(ranges.read, min(fresh.low, most), min(RANGE_ROWS, max(pages, 1)))
-            scans, entries = counted.scans(int(row["oid"]))
-            made.append(
-                IndexOrder(
-                    name=str(row["name"]),
-                    columns=columns,
-                    is_marked=bool(row["is_marked"]),
-                    is_unique=bool(row["is_unique"]),
-                    pages=int(row["pages"]),
-                    correlation=row["keys"][0]["correlation"],
-                    scans=scans,
-                    rows_per_scan=entries / scans if scans else None,
-                    evidence="sampled" if ranges.read else "bounds",
-                    pages_per_range=now,
-                    pages_fresh=fresh,
-                    pages_random=most,
-                    ranges=len(ranges.read),
-                    unseen_frac=unseen_frac(ranges.read),
-                    not_sampled=ranges.why_not,
-                    statements=of_index(
-                        self._statements, schema, name, columns, self._namesakes.get(name, 1)
-                    ),
-                )
+            statements = of_index(
+                self._statements, schema, name, columns, self._namesakes.get(name, 1)
             )
+            ranges = self._ranges(reader, row, budget)
+            scans = counted.scans(int(row["oid"]))
+            made.append(index_order(row, table, ranges, scans, statements, self._wish.prices))
         return TableOrder(
             schema=schema,
             name=name,
             pages=pages,
             rows=live,
             pages_read=len(reader.touched),
-            changes=counted.changes(oid),
+            changes=changes,
             indexes=tuple(made),
         )
 

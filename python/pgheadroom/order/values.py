@@ -47,6 +47,84 @@ class RangeStatement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OrderPrices:
+    """
+    What pages and locks cost.
+
+    Attributes:
+        page_read_ms: Of a page that is not in shared buffers.
+        page_hit_ms: Of one that is.
+        page_write_ms: Of one that a rewrite writes, its log among it.
+        lock_cost: Seconds of work that a second counts for in which the table is locked.
+        is_assumed: Names of those that nobody gave.
+    """
+
+    page_read_ms: float = 0.1
+    page_hit_ms: float = 0.0005
+    page_write_ms: float = 0.05
+    lock_cost: float = 10.0
+    is_assumed: tuple[str, ...] = ("page_read_ms", "page_hit_ms", "page_write_ms", "lock_cost")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForecastPoint:
+    """Pages of a range of 1,000 rows after a time, in days."""
+
+    after_days: float
+    pages_per_range: Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderForecast:
+    """
+    How the order goes on, if rows change as they did.
+
+    Attributes:
+        points: Over time.
+        pages_per_new_row: Pages that a row which is written elsewhere adds to a range: 1 at random,
+            one of the rows of a page in order; None: not known.
+        is_place_known: Whether ranges tell where new rows go; else the ends are both of these.
+        assumed: What is taken for granted.
+    """
+
+    points: tuple[ForecastPoint, ...]
+    pages_per_new_row: float | None
+    is_place_known: bool
+    assumed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterPay:
+    """
+    What clustering by an index saves, and when it pays.
+
+    Attributes:
+        scans_a_day: Of the index.
+        rows_per_scan: Entries of one.
+        read_frac: Share of the table's pages that were not in shared buffers.
+        saved_pages_per_scan: After clustering.
+        saved_s_a_day: By the prices.
+        work_s: Of clustering.
+        cost_s: The same with the price of its lock.
+        pays_back_days: The cost by what it saves a day at first; None: it may save nothing.
+        every_days: The time between two of the least mean cost; None: there is none, or it is not
+            known.
+        why: The reason where it is None.
+    """
+
+    scans_a_day: float
+    rows_per_scan: float
+    read_frac: float
+    saved_pages_per_scan: Interval
+    saved_s_a_day: Interval
+    work_s: float
+    cost_s: float
+    pays_back_days: Interval | None
+    every_days: Interval | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IndexOrder:
     """
     How a table's rows lie in the order of one B-tree.
@@ -69,6 +147,9 @@ class IndexOrder:
             90 % confidence; smaller ones may lie otherwise. None without ranges.
         not_sampled: Why no range, or no more than these, was read; None: the budget was enough.
         statements: Which read ranges of it, the dearest first.
+        forecast: How it goes on; None without three ranges, or where nothing says how often rows
+            change.
+        pay: What clustering by it saves; None where scans read no ranges, or likewise.
     """
 
     name: str
@@ -87,6 +168,8 @@ class IndexOrder:
     unseen_frac: float | None
     not_sampled: str | None
     statements: tuple[RangeStatement, ...]
+    forecast: OrderForecast | None
+    pay: ClusterPay | None
 
     @property
     def times_fresh(self) -> Interval:
@@ -107,6 +190,7 @@ class TableChanges:
 
     Attributes:
         over_s: How long it is; None: nothing says it.
+        is_watched: It was watched; else it is since statistics began.
         inserts: Rows inserted.
         updates: Rows updated.
         hot_updates: Of these, HOT ones.
@@ -118,6 +202,7 @@ class TableChanges:
     """
 
     over_s: float | None
+    is_watched: bool
     inserts: int
     updates: int
     hot_updates: int
@@ -167,6 +252,7 @@ class OrderReport(Filed, Tabular):
         database: Its name.
         at: UTC.
         interval_s: Between two readings of counters; None: since statistics began.
+        prices: Of pages and locks.
         tables: The largest first.
         small_tables: How many were left out for their size.
         missing: What could not be seen.
@@ -180,6 +266,7 @@ class OrderReport(Filed, Tabular):
     database: str
     at: str
     interval_s: float | None
+    prices: OrderPrices
     tables: tuple[TableOrder, ...]
     small_tables: int
     missing: tuple[str, ...]

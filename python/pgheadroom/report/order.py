@@ -101,8 +101,8 @@ def tables(report: OrderReport) -> list[Table]:
     if not report.tables:
         return []
     found = [_order(report)]
-    statements = _statements(report)
-    return [*found, *([statements] if statements.rows else [])]
+    further = (_forecast(report), _paying(report), _statements(report))
+    return [*found, *(table for table in further if table.rows)]
 
 
 def _order(report: OrderReport) -> Table:
@@ -174,6 +174,87 @@ def _note(report: OrderReport) -> str:
         for why, names in whys.items()
     ]
     return " ".join(parts)
+
+
+def _forecast(report: OrderReport) -> Table:
+    """How the order goes on."""
+    shown = [
+        (table, index, index.forecast)
+        for table in report.tables
+        for index in table.indexes
+        if index.forecast is not None
+    ]
+    days = [point.after_days for point in shown[0][2].points] if shown else []
+    assumed = dict.fromkeys(each for *_, forecast in shown for each in forecast.assumed)
+    return Table(
+        title="Pages of a range if rows go on changing so",
+        columns=(
+            Column(key="table", title="table", style="words", lead=True),
+            Column(key="index", title="index", style="words", lead=True),
+            *(
+                Column(key=f"after_{each:g}", title=f"in {each:g} days", unit="pages", digits=1)
+                for each in days
+            ),
+            Column(key="added", title="a new row adds", unit="pages", digits=3, minor=True),
+        ),
+        rows=tuple(
+            (
+                table.called,
+                printable(index.name),
+                *(point.pages_per_range for point in forecast.points),
+                forecast.pages_per_new_row,
+            )
+            for table, index, forecast in shown
+        ),
+        note=f"Taken for granted: {'; '.join(assumed)}. Where what a new row adds is not known, "
+        "the ends are rows in order, and at random.",
+    )
+
+
+def _paying(report: OrderReport) -> Table:
+    """When clustering pays."""
+    shown = [
+        (table, index, index.pay)
+        for table in report.tables
+        for index in table.indexes
+        if index.pay is not None
+    ]
+    prices = report.prices
+    assumed = ", ".join(name.replace("_", "-") for name in prices.is_assumed)
+    return Table(
+        title="What clustering by an index saves",
+        columns=(
+            Column(key="table", title="table", style="words", lead=True),
+            Column(key="index", title="index", style="words", lead=True),
+            Column(key="scans", title="scans a day", digits=0),
+            Column(key="saved", title="saved a scan", unit="pages", digits=1),
+            Column(key="saved_s", title="saved a day", unit="s", digits=2),
+            Column(key="cost", title="costs", unit="s", digits=1),
+            Column(key="back", title="pays back in", unit="days", digits=1),
+            Column(key="every", title="best every", unit="days", digits=1),
+            Column(key="why", title="why not", style="words", minor=True),
+        ),
+        rows=tuple(
+            (
+                table.called,
+                printable(index.name),
+                pay.scans_a_day,
+                pay.saved_pages_per_scan,
+                pay.saved_s_a_day,
+                pay.cost_s,
+                pay.pays_back_days,
+                pay.every_days,
+                pay.why,
+            )
+            for table, index, pay in shown
+        ),
+        note=f"Prices: {prices.page_read_ms:g} ms a page read, {prices.page_hit_ms:g} ms one in "
+        f"shared buffers, {prices.page_write_ms:g} ms one written, a second of the lock as "
+        f"{prices.lock_cost:g} s of work"
+        + (f" (assumed: {assumed})" if assumed else "")
+        + ". Pages that are read are as many as the table's own counters have; each entry that a "
+        "scan gives is taken for a row that is fetched.",
+    )
 
 
 def _statements(report: OrderReport) -> Table:

@@ -1,0 +1,169 @@
+"""
+One index of one table: what ranges tell of it, how that goes on, and what it costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pgheadroom.bloat.values import Estimate
+from pgheadroom.defaults import RATES_FROM_S
+from pgheadroom.order.decay import Laid, RowChanges, foreseen, new_row_pages
+from pgheadroom.order.pages import fresh_interval, measured_pages, random_pages, unseen_frac
+from pgheadroom.order.paying import DAY_S, IndexReading, cluster_pay
+from pgheadroom.order.ranges import Ranges
+from pgheadroom.order.values import (
+    RANGE_ROWS,
+    ClusterPay,
+    ForecastPoint,
+    IndexOrder,
+    OrderForecast,
+    OrderPrices,
+    RangeStatement,
+    TableChanges,
+)
+from pgheadroom.types import Interval
+
+_AFTER_DAYS = (1.0, 7.0, 30.0)
+_RANGES_MIN = 3
+_ASSUMED = (
+    "rows change as often as they did, and any row as likely as another",
+    "new rows go where the youngest ones of the ranges went",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderedTable:
+    """
+    What is known of a table beside its ranges.
+
+    Attributes:
+        rows: Live ones.
+        pages: Of its heap.
+        estimate: What CLUSTER leaves.
+        changes: That were counted.
+        moved_pages: That CLUSTER reads.
+        written_pages: That it writes, indexes among them.
+    """
+
+    rows: int
+    pages: int
+    estimate: Estimate
+    changes: TableChanges
+    moved_pages: float
+    written_pages: float
+
+
+def index_order(
+    row: Mapping[str, Any],
+    table: OrderedTable,
+    ranges: Ranges,
+    scans: tuple[int, int],
+    statements: tuple[RangeStatement, ...],
+    prices: OrderPrices,
+) -> IndexOrder:
+    """
+    What is said of an index.
+
+    Args:
+        row: Of `INDEXES_SQL`.
+        table: Its table.
+        ranges: That were read.
+        scans: How many there were, and entries that they gave.
+        statements: Which read ranges of it.
+        prices: Of pages and locks.
+    """
+    fresh = fresh_interval(RANGE_ROWS, table.rows, table.estimate)
+    most = random_pages(RANGE_ROWS, table.rows, table.pages)
+    now = measured_pages(ranges.read, min(fresh.low, most), min(RANGE_ROWS, max(table.pages, 1)))
+    forecast, pay = _course(row, table, ranges, now, scans, prices)
+    number, entries = scans
+    return IndexOrder(
+        name=str(row["name"]),
+        columns=tuple(str(key["name"]) for key in row["keys"]),
+        is_marked=bool(row["is_marked"]),
+        is_unique=bool(row["is_unique"]),
+        pages=int(row["pages"]),
+        correlation=row["keys"][0]["correlation"],
+        scans=number,
+        rows_per_scan=entries / number if number else None,
+        evidence="sampled" if ranges.read else "bounds",
+        pages_per_range=now,
+        pages_fresh=fresh,
+        pages_random=most,
+        ranges=len(ranges.read),
+        unseen_frac=unseen_frac(ranges.read),
+        not_sampled=ranges.why_not,
+        statements=statements,
+        forecast=forecast,
+        pay=pay,
+    )
+
+
+def _course(
+    row: Mapping[str, Any],
+    table: OrderedTable,
+    ranges: Ranges,
+    now: Interval,
+    scans: tuple[int, int],
+    prices: OrderPrices,
+) -> tuple[OrderForecast | None, ClusterPay | None]:
+    """How it goes on, and when clustering pays; None where nothing tells it."""
+    whole = [one for one in ranges.read if not one.is_cut]
+    over_s = table.changes.over_s
+    tells_rates = table.changes.is_watched or (over_s or 0.0) >= RATES_FROM_S
+    if over_s is None or not tells_rates or len(whole) < _RANGES_MIN:
+        return None, None
+    a_day = DAY_S / max(over_s, 1e-3)
+    after = max(table.estimate.rewritten_pages.mid, 1.0)
+    laid = Laid(rows=table.rows, pages=table.pages, per_page=max(table.rows / after, 1.0))
+    counted = row_changes(table.changes)
+    was_rewritten = bool(row["was_rewritten"])
+    found = [
+        foreseen(whole, laid, counted, counted.times(a_day * days), was_rewritten=was_rewritten)
+        for days in _AFTER_DAYS
+    ]
+    is_known = all(known for _, known in found)
+    forecast = OrderForecast(
+        points=tuple(
+            ForecastPoint(after_days=days, pages_per_range=pages)
+            for days, (pages, _) in zip(_AFTER_DAYS, found, strict=True)
+        ),
+        pages_per_new_row=new_row_pages(whole, counted) if is_known else None,
+        is_place_known=is_known,
+        assumed=_ASSUMED if is_known else _ASSUMED[:1],
+    )
+    number, entries = scans
+    fetched = table.changes.blocks_hit + table.changes.blocks_read
+    reading = IndexReading(
+        scans_a_day=number * a_day,
+        rows_per_scan=entries / number if number else 0.0,
+        read_frac=table.changes.blocks_read / fetched if fetched else 0.0,
+        moved_pages=table.moved_pages,
+        written_pages=table.written_pages,
+    )
+    pay = cluster_pay(
+        whole,
+        now,
+        replace(laid, pages=after),
+        counted.times(a_day),
+        reading,
+        prices,
+        was_rewritten=was_rewritten,
+    )
+    return forecast, pay
+
+
+def row_changes(changes: TableChanges) -> RowChanges:
+    """As the forecast takes them; before 16 each update that was not HOT counts as moved."""
+    moved = changes.newpage_updates
+    if moved is None:
+        moved = changes.updates - changes.hot_updates
+    return RowChanges(
+        inserts=changes.inserts,
+        moved=moved,
+        stayed=max(changes.updates - moved, 0),
+        deletes=changes.deletes,
+    )
