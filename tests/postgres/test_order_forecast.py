@@ -8,7 +8,7 @@ from typing import Any
 import observed
 import psycopg
 import pytest
-from order_tables import add_ticks, churn, counted_pages, load_in_order, load_streams
+from order_tables import add_ticks, analyze, churn, counted_pages, load_in_order, load_streams
 
 from pgheadroom.order import IndexOrder, order_live
 from pgheadroom.order.live import OrderWish
@@ -100,7 +100,7 @@ def test_streams_and_what_stays(cluster: Cluster) -> None:
         connection.execute("CLUSTER streams USING streams_pkey")
         for _ in range(3):
             ticks(connection)
-        connection.execute("VACUUM ANALYZE streams")
+        analyze(connection, "streams", vacuum=True)
         look = after_a_day(cluster, "streams", ticks)
         for _ in range(7):
             ticks(connection)

@@ -8,6 +8,7 @@ How well the rows of tables lie in the order of their B-trees, and what ranges r
     counted.py     counters over a time
     decay.py       how the order goes on, by what changes and where new rows go
     paying.py      what bad order costs, and how often it pays to cluster again
+    cheaper.py     what is cheaper than to cluster, each foreseen
     indexing.py    all of that for one index
     statements.py  which statements read ranges of which table
     live.py        asks a server

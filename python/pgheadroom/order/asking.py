@@ -45,6 +45,7 @@ SELECT i.indexrelid::int8 AS oid, i.indrelid::int8 AS table_oid, n.nspname::text
            'is_own_collation', coalesce((i.indcollation::oid[])[k - 1] = a.attcollation, false),
            'is_default', coalesce((SELECT o.opcdefault FROM pg_opclass o
                                    WHERE o.oid = (i.indclass::oid[])[k - 1]), false),
+           'typlen', coalesce(t.typlen, -1), 'avg_width', s.avg_width,
            'correlation', s.correlation::float8, 'n_distinct', s.n_distinct::float8,
            'has_statistics', s.attname IS NOT NULL) ORDER BY k)
         FROM generate_series(1, i.indnkeyatts) k

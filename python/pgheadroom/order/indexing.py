@@ -10,6 +10,7 @@ from typing import Any
 
 from pgheadroom.bloat.values import Estimate
 from pgheadroom.defaults import RATES_FROM_S
+from pgheadroom.order.cheaper import CheaperCase, cheaper, covering_entry_bytes
 from pgheadroom.order.decay import Laid, RowChanges, foreseen, new_row_pages
 from pgheadroom.order.pages import fresh_interval, measured_pages, random_pages, unseen_frac
 from pgheadroom.order.paying import DAY_S, IndexReading, cluster_pay
@@ -21,6 +22,7 @@ from pgheadroom.order.values import (
     IndexOrder,
     OrderForecast,
     OrderPrices,
+    OrderRemedy,
     RangeStatement,
     TableChanges,
 )
@@ -28,6 +30,7 @@ from pgheadroom.types import Interval
 
 _AFTER_DAYS = (1.0, 7.0, 30.0)
 _RANGES_MIN = 3
+_CHEAPER_FROM = 1.5
 _ASSUMED = (
     "rows change as often as they did, and any row as likely as another",
     "new rows go where the youngest ones of the ranges went",
@@ -46,6 +49,7 @@ class OrderedTable:
         changes: That were counted.
         moved_pages: That CLUSTER reads.
         written_pages: That it writes, indexes among them.
+        batch_rows: Of an INSERT on average; None: not known.
     """
 
     rows: int
@@ -54,6 +58,7 @@ class OrderedTable:
     changes: TableChanges
     moved_pages: float
     written_pages: float
+    batch_rows: float | None
 
 
 def index_order(
@@ -79,6 +84,9 @@ def index_order(
     most = random_pages(RANGE_ROWS, table.rows, table.pages)
     now = measured_pages(ranges.read, min(fresh.low, most), min(RANGE_ROWS, max(table.pages, 1)))
     forecast, pay = _course(row, table, ranges, now, scans, prices)
+    remedies: tuple[OrderRemedy, ...] = ()
+    if ranges.read and now.low >= _CHEAPER_FROM * fresh.high:
+        remedies = _cheaper(row, table, ranges, now, fresh.mid)
     number, entries = scans
     return IndexOrder(
         name=str(row["name"]),
@@ -99,7 +107,43 @@ def index_order(
         statements=statements,
         forecast=forecast,
         pay=pay,
+        cheaper=remedies,
     )
+
+
+def _cheaper(
+    row: Mapping[str, Any], table: OrderedTable, ranges: Ranges, now: Interval, fresh: float
+) -> tuple[OrderRemedy, ...]:
+    whole = [one for one in ranges.read if not one.is_cut]
+    laid, after = _laid(table)
+    a_day = _a_day(table.changes)
+    counted = row_changes(table.changes)
+    return cheaper(
+        CheaperCase(
+            laid=laid,
+            fresh=replace(laid, pages=after),
+            now=now,
+            pages_fresh=fresh,
+            daily=None if a_day is None else counted.times(a_day),
+            added=new_row_pages(whole, counted),
+            batch_rows=table.batch_rows,
+            entry_bytes=covering_entry_bytes(row["keys"]),
+        )
+    )
+
+
+def _laid(table: OrderedTable) -> tuple[Laid, float]:
+    """As it is now, and pages that CLUSTER would leave."""
+    after = max(table.estimate.rewritten_pages.mid, 1.0)
+    per_page = max(table.rows / after, 1.0)
+    return Laid(rows=table.rows, pages=table.pages, per_page=per_page), after
+
+
+def _a_day(changes: TableChanges) -> float | None:
+    """By how much counters are multiplied for a day; None: they tell no rate."""
+    if changes.over_s is None or not (changes.is_watched or changes.over_s >= RATES_FROM_S):
+        return None
+    return DAY_S / max(changes.over_s, 1e-3)
 
 
 def _course(
@@ -112,13 +156,10 @@ def _course(
 ) -> tuple[OrderForecast | None, ClusterPay | None]:
     """How it goes on, and when clustering pays; None where nothing tells it."""
     whole = [one for one in ranges.read if not one.is_cut]
-    over_s = table.changes.over_s
-    tells_rates = table.changes.is_watched or (over_s or 0.0) >= RATES_FROM_S
-    if over_s is None or not tells_rates or len(whole) < _RANGES_MIN:
+    a_day = _a_day(table.changes)
+    if a_day is None or len(whole) < _RANGES_MIN:
         return None, None
-    a_day = DAY_S / max(over_s, 1e-3)
-    after = max(table.estimate.rewritten_pages.mid, 1.0)
-    laid = Laid(rows=table.rows, pages=table.pages, per_page=max(table.rows / after, 1.0))
+    laid, after = _laid(table)
     counted = row_changes(table.changes)
     was_rewritten = bool(row["was_rewritten"])
     found = [

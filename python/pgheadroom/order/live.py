@@ -17,7 +17,7 @@ from pgheadroom.order import asking
 from pgheadroom.order.counted import CountedTime
 from pgheadroom.order.indexing import OrderedTable, index_order
 from pgheadroom.order.ranges import RangeReader, Ranges, SampleBudget, ready, why_unreadable
-from pgheadroom.order.statements import ReadStatement, of_index, understood
+from pgheadroom.order.statements import ReadStatement, batch_rows, of_index, understood
 from pgheadroom.order.values import OrderPrices, OrderReport, TableOrder
 from pgheadroom.progress import Say
 from pgheadroom.quoting import called
@@ -274,6 +274,7 @@ class OrderAsking:
             estimate=found.estimate,
             changes=changes,
             moved_pages=pages,
+            batch_rows=batch_rows(counted.statements, schema, name, self._namesakes.get(name, 1)),
             written_pages=fresh + sum(int(row["pages"]) for row in rows),
         )
         made = []

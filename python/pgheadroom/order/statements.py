@@ -15,6 +15,7 @@ from typing import Any
 
 from pgheadroom import _core
 from pgheadroom.order.values import RangeStatement
+from pgheadroom.sources.statements import NotParsed, writes_of
 
 _SHOWN_MAX = 5
 """Statements of an index that are told; the dearest ones."""
@@ -91,6 +92,39 @@ def of_index(
             made.append(_made(one, by, named, namesakes))
     made.sort(key=lambda each: -each.calls * each.blocks_per_call)
     return tuple(made[:_SHOWN_MAX])
+
+
+def batch_rows(
+    rows: Sequence[Mapping[str, Any]], schema: str, table: str, namesakes: int
+) -> float | None:
+    """
+    Rows of an INSERT into a table on average over rows; None where no statement tells.
+
+    Args:
+        rows: Of pg_stat_statements.
+        schema: Of the table.
+        table: Its name.
+        namesakes: Tables of this name in the database; of several only those with a schema count.
+    """
+    inserted = squares = 0.0
+    for row in rows:
+        if row["query"] is None or not row["calls"] or not row["rows"]:
+            continue
+        query = str(row["query"]).encode("utf-8", "replace").decode("utf-8")
+        try:
+            writes = writes_of(query)
+        except NotParsed:
+            continue
+        if any(
+            write.kind == "insert"
+            and write.table == table
+            and (write.schema == schema or (write.schema is None and namesakes == 1))
+            and not write.is_inner
+            for write in writes
+        ):
+            inserted += float(row["rows"])
+            squares += float(row["rows"]) ** 2 / float(row["calls"])
+    return squares / inserted if inserted else None
 
 
 def _reads_by(

@@ -124,6 +124,28 @@ class ClusterPay:
     why: str
 
 
+RemedyWay = Literal["sorted_insert", "covering_index", "brin", "partitions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderRemedy:
+    """
+    Something cheaper than CLUSTER.
+
+    Attributes:
+        kind: What it is.
+        pages_per_range: Foreseen, of a range of 1,000 rows; None where it gives nothing, or what it
+            gives is not known.
+        size_bytes: Of what it adds; None: nothing that counts.
+        text: What to do, and on what the figures rest.
+    """
+
+    kind: RemedyWay
+    pages_per_range: Interval | None
+    size_bytes: int | None
+    text: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexOrder:
     """
@@ -150,6 +172,8 @@ class IndexOrder:
         forecast: How it goes on; None without three ranges, or where nothing says how often rows
             change.
         pay: What clustering by it saves; None where scans read no ranges, or likewise.
+        cheaper: What else there is where ranges lie on 1.5 times the pages of a freshly clustered
+            table, or more.
     """
 
     name: str
@@ -170,6 +194,7 @@ class IndexOrder:
     statements: tuple[RangeStatement, ...]
     forecast: OrderForecast | None
     pay: ClusterPay | None
+    cheaper: tuple[OrderRemedy, ...]
 
     @property
     def times_fresh(self) -> Interval:

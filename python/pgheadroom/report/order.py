@@ -101,7 +101,7 @@ def tables(report: OrderReport) -> list[Table]:
     if not report.tables:
         return []
     found = [_order(report)]
-    further = (_forecast(report), _paying(report), _statements(report))
+    further = (_forecast(report), _paying(report), _cheaper(report), _statements(report))
     return [*found, *(table for table in further if table.rows)]
 
 
@@ -254,6 +254,43 @@ def _paying(report: OrderReport) -> Table:
         + (f" (assumed: {assumed})" if assumed else "")
         + ". Pages that are read are as many as the table's own counters have; each entry that a "
         "scan gives is taken for a row that is fetched.",
+    )
+
+
+_WAYS = {
+    "sorted_insert": "sorted INSERT",
+    "covering_index": "covering index",
+    "brin": "BRIN",
+    "partitions": "partitions",
+}
+
+
+def _cheaper(report: OrderReport) -> Table:
+    """What to try before CLUSTER."""
+    rows = tuple(
+        (
+            table.called,
+            printable(index.name),
+            _WAYS[one.kind],
+            one.pages_per_range,
+            None if one.size_bytes is None else show_bytes(one.size_bytes),
+            printable(one.text),
+        )
+        for table in report.tables
+        for index in table.indexes
+        for one in index.cheaper
+    )
+    return Table(
+        title="Cheaper than CLUSTER, each foreseen",
+        columns=(
+            Column(key="table", title="table", style="words", lead=True),
+            Column(key="index", title="index", style="words", lead=True),
+            Column(key="way", title="way", style="words"),
+            Column(key="pages", title="a range", unit="pages", digits=1),
+            Column(key="size", title="adds", style="text"),
+            Column(key="text", title="what it is", style="words"),
+        ),
+        rows=rows,
     )
 
 
