@@ -24,6 +24,7 @@ from pgheadroom.play.events import Event
 from pgheadroom.predict import Cell, Given, RunPlan, loaded_anew, make_cells, predict_cells
 from pgheadroom.predict.fillfactors import Fillfactor, fillfactor_in_row
 from pgheadroom.predict.run import approximated
+from pgheadroom.predict.run_plan import in_order
 from pgheadroom.predict.twin import Simulation, said_before
 from pgheadroom.predict.variants import UNCHANGED, Difference, IndexChange, difference
 from pgheadroom.predict.without_row import SAID_FROM_FRAC
@@ -299,7 +300,7 @@ def given_by(cell: Cell, run: Played) -> Given:
     What a server's run tells the twin, its times as shares of the transactions.
 
     What autovacuum's workers hold, an analyze's snapshot among it, the twin gets as snapshots. A
-    vacuum takes its time from its beginning to its end.
+    vacuum takes its time from its beginning to its end, each known to a millisecond of the log.
     """
     workload = cell.profile.workload.run
     by_duration = workload.duration_s is not None and workload.rate_per_s is None
@@ -308,15 +309,21 @@ def given_by(cell: Cell, run: Played) -> Given:
         for event in run.events
         if event.table is None or event.table in cell.profile.table_names
     ]
-    placed = [(_shares(event, run)[1], event.kind, event.table) for event in events]
+    rest = [event for event in events if event.began is None]
+    placed = [(_shares(event, run)[1], event.kind, event.table) for event in rest]
     placed += [
         (_shares(event, run)[0], "autovacuum_starting", event.table)
-        for event in events
+        for event in rest
         if event.kind == "autovacuum"
     ]
     return Given(
         operations=run.transactions if by_duration else None,
-        events=tuple(sorted(placed, key=lambda event: (event[0], event[1] == "autovacuum"))),
+        events=in_order(placed),
+        vacuums=tuple(
+            (event.began, event.ended, event.table)
+            for event in events
+            if event.began is not None and event.ended is not None and event.table is not None
+        ),
         snapshots=tuple(sorted(run.snapshots)),
         maintained=run.maintained,
         holds=tuple((hold.began, hold.ended) for hold in run.holds),
@@ -354,6 +361,11 @@ def _told(n: int, profile: Profile, given: Given, run: Played) -> Assumed:
         told[f"cells[{n}].events"] = tuple(
             f"{kind}{f' {table}' if table else ''} at {frac:.4f} of the run"
             for frac, kind, table in given.events
+        )
+    if given.vacuums:
+        told[f"cells[{n}].vacuums"] = tuple(
+            f"autovacuum {table} from {_range(began)} to {_range(ended)} of the run"
+            for began, ended, table in given.vacuums
         )
     if given.snapshots:
         told[f"cells[{n}].snapshots"] = tuple(

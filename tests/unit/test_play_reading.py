@@ -427,6 +427,32 @@ def test_events_are_placed_among_the_transactions(tmp_path: Path) -> None:
     assert place_events((checkpoint,), Ended(()), began_at) == (checkpoint,)
 
 
+def test_a_vacuum_begins_where_its_table_was_looked_at_last(tmp_path: Path) -> None:
+    """
+    To a millisecond, where `elapsed` is told to ten: what ended in between decides its index.
+
+    A worker looks at all tables first, and at each again before its turn; other workers and an
+    analyze have nothing to do with it.
+    """
+    log = tmp_path / "log"
+    at = "2026-01-01 00:00:0"
+    log.write_text(
+        f"{at}1.000 UTC [2] DEBUG:  t: vac: 60 (threshold 50), ins: 9 (threshold 1000), anl: 7\n"
+        f"{at}1.004 UTC [2] DEBUG:  t: vac: 60 (threshold 50), ins: 9 (threshold 1000), anl: 7\n"
+        f"{at}1.006 UTC [3] DEBUG:  u: vac: 60 (threshold 50), ins: 9 (threshold 1000), anl: 7\n"
+        f'{at}1.008 UTC [2] LOG:  automatic vacuum of table "profile.public.t": index scans: 1\n'
+        "\tsystem usage: CPU: user: 0.00 s, system: 0.00 s, elapsed: 0.00 s\n"
+        f'{at}1.009 UTC [2] LOG:  automatic analyze of table "profile.public.t"\n'
+    )
+    began_at = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
+    read = read_events(log, 0, began_at)
+    assert [event.began_s for event in read] == [1.004, None]
+    ends = [began_at + 1 + n / 1000 for n in (1.0, 4.5, 6.0, 8.2, 8.4, 9.5, 9.7, 9.8)]
+    vacuum, analyze = place_events(read, Ended(ends), began_at)
+    assert (vacuum.began, vacuum.ended) == ((0.125, 0.25), (0.375, 0.625))
+    assert (analyze.began, analyze.ended) == (None, None)
+
+
 def test_transactions_say_when_they_ended() -> None:
     """pg_waldump writes the time in the zone that it is told; only UTC is believed."""
     assert ended_at(" 2026-01-01 00:00:01.250000 UTC; inval msgs: catcache 55") == (

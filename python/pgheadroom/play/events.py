@@ -10,7 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pgheadroom.play.ended import Ended
-from pgheadroom.servers.log_lines import autovacuum_of, lines_from, log_line
+from pgheadroom.servers.log_lines import TICK_S, autovacuum_of, lines_from, log_line
+from pgheadroom.types import Span
+
+CHECKED = re.compile(r"\S+: vac: \d+ \(threshold ")
+"""A worker has looked whether a table is due: all at first, and each again before its turn."""
 
 _CHECKPOINT = re.compile("checkpoint (starting|complete)")
 _ELAPSED = re.compile(r"^\tsystem usage: .*elapsed: ([\d.]+) s")
@@ -24,6 +28,9 @@ class Event:
     `t_s` counts from the start of the clients; that of a vacuum or an analyze is its end, and
     `elapsed_s` how long it took. `began_frac` and `at_frac` say the same as the share of the
     clients' transactions that had ended by then; None where nothing tells.
+    `began_s` is when a vacuum's table was looked at for the last time, right before it: to a
+    millisecond, where `elapsed_s` is told to ten. `began` and `ended` are within which shares of
+    the transactions it then began and ended.
     """
 
     t_s: float
@@ -32,6 +39,9 @@ class Event:
     elapsed_s: float = 0.0
     began_frac: float | None = None
     at_frac: float | None = None
+    began_s: float | None = None
+    began: Span | None = None
+    ended: Span | None = None
 
     @property
     def middle_s(self) -> float:
@@ -49,6 +59,7 @@ def read_events(log: Path, start_bytes: int, began_at: float) -> tuple[Event, ..
         began_at: When the clients started, in epoch seconds.
     """
     events: list[Event] = []
+    checked: dict[int, float] = {}
     for line in lines_from(log, start_bytes):
         read = log_line(line)
         if read is None:
@@ -62,8 +73,12 @@ def read_events(log: Path, start_bytes: int, began_at: float) -> tuple[Event, ..
             events.append(Event(t_s=t_s, kind=f"checkpoint_{checkpoint[1]}"))
         elif (work := autovacuum_of(read.said)) is not None:
             kind, name = work
+            began_s = checked.pop(read.pid, None) if kind == "vacuum" else None
             # PostgreSQL names a table database.schema.table; a profile's own name may have dots.
-            events.append(Event(t_s=t_s, kind=f"auto{kind}", table=name.split(".", 2)[-1]))
+            table = name.split(".", 2)[-1]
+            events.append(Event(t_s=t_s, kind=f"auto{kind}", table=table, began_s=began_s))
+        elif CHECKED.match(read.said):
+            checked[read.pid] = t_s
     return tuple(events)
 
 
@@ -93,7 +108,16 @@ def place_events(events: Sequence[Event], ended: Ended, began_at: float) -> tupl
     def share(t_s: float) -> float:
         return ended.share(began_at + t_s)
 
+    def moment(t_s: float) -> Span:
+        return share(t_s), share(t_s + TICK_S)
+
     return tuple(
-        replace(event, began_frac=share(event.t_s - event.elapsed_s), at_frac=share(event.t_s))
+        replace(
+            event,
+            began_frac=share(event.t_s - event.elapsed_s),
+            at_frac=share(event.t_s),
+            began=None if event.began_s is None else moment(event.began_s),
+            ended=None if event.began_s is None else moment(event.t_s),
+        )
         for event in events
     )

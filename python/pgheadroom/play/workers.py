@@ -19,19 +19,18 @@ src/backend/storage/ipc/procarray.c (REL_15_STABLE, REL_18_STABLE).
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pgheadroom.play.ended import Ended
+from pgheadroom.play.events import CHECKED
 from pgheadroom.servers.log_lines import TICK_S, lines_from, log_line
 from pgheadroom.types import Span
 
 LEVEL = "debug3"
 """The `log_min_messages` at which workers say what they are at."""
 
-_CHECKED = re.compile(r"\S+: vac: \d+ \(threshold ")
 _EXIT = "shmem_exit("
 
 
@@ -74,7 +73,7 @@ class _Worker:
             self.began = between
             self._end((at_s, between[1]))
             self.since_s = at_s
-        elif _CHECKED.match(said):
+        elif CHECKED.match(said):
             self.checked_s = at_s
         elif said.startswith("analyzing "):
             self._renew(between)

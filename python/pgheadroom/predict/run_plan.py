@@ -55,7 +55,8 @@ class Given:
     that were held, from and to which share of the run; None: as the profile wants them.
     `maintained` has from when to when each command of maintenance ran, where transactions are not
     counted; empty where they are. `holds` are
-    further ones whose beginning and end are known to lie within a range each. `standing` is what
+    further ones whose beginning and end are known to lie within a range each, as those of
+    `vacuums` do, autovacuum's of a table, which are no `events` then. `standing` is what
     share of several clients' transactions stood still, and for how many of another client's each
     of them did;
     `course` the transactions of each client by stretch of the run.
@@ -66,6 +67,7 @@ class Given:
     snapshots: tuple[tuple[float, float], ...] | None = None
     maintained: tuple[Span, ...] = ()
     holds: tuple[tuple[Span, Span], ...] = ()
+    vacuums: tuple[tuple[Span, Span, str], ...] = ()
     standing: tuple[float, tuple[float, ...]] | None = None
     course: tuple[tuple[int, ...], ...] = ()
 
@@ -192,7 +194,7 @@ class RunPlan:
             sampled or json.dumps(to_json(profile)),
             str(self.version),
             seed,
-            given.events,
+            events_of(given, seed),
             transactions_of(profile, given, seed, self.seeds, self.clock),
             model=self.model,
             pace=None if clock is None else clock.pace,
@@ -284,8 +286,8 @@ def _is_alone(cell: Cell, given: Given, run: _core.Simulated) -> bool:
     """Whether there is one approximation, and nothing that several clients or a clock decide."""
     asked = cell.profile.workload.run
     held = asked.snapshots or given.holds or given.maintained
-    sampled = asked.clients > 1 or held or asked.duration_s is not None or given.events
-    return not sampled and len(run.approximations) == 1
+    several = asked.clients > 1 or asked.duration_s is not None
+    return not (several or held or given.events or given.vacuums) and len(run.approximations) == 1
 
 
 def as_given(profile: Profile, given: Given, seed: int = 0) -> Profile:
@@ -308,6 +310,31 @@ def as_given(profile: Profile, given: Given, seed: int = 0) -> Profile:
     drawn = [(_drawn(began, seed), _drawn(ended, seed)) for began, ended in given.holds]
     run = replace(run, snapshots=(*held, *_snapshots(drawn)))
     return replace(profile, workload=replace(profile.workload, run=run))
+
+
+def events_of(given: Given, seed: int = 0) -> tuple[TwinEvent, ...] | None:
+    """
+    What the server did by itself, in order; each seed draws when vacuums began and ended.
+
+    Whether a transaction ends while an index is vacuumed decides whether its deleted pages can be
+    used at once, and one that makes the table grow keeps it from being cut off. How much of its
+    time a vacuum sleeps, and how much an index takes of it, no log tells: one seed has it evenly
+    over its pages, the next at once.
+    """
+    if not given.vacuums:
+        return given.events
+    events = list(given.events or ())
+    for began, ended, table in given.vacuums:
+        at = _drawn(began, seed)
+        until = at if seed % 2 else max(at, _drawn(ended, seed))
+        events.append((at, "autovacuum_starting", table))
+        events.append((until, "autovacuum", table))
+    return in_order(events)
+
+
+def in_order(events: Iterable[TwinEvent]) -> tuple[TwinEvent, ...]:
+    """By their time; of one moment a vacuum ends last."""
+    return tuple(sorted(events, key=lambda event: (event[0], event[1] == "autovacuum")))
 
 
 def _in_turn(spans: Sequence[Span], seed: int) -> list[float]:
