@@ -59,7 +59,8 @@ FEATURES: tuple[tuple[str, str, str], ...] = (
 )
 _ENTRY = re.compile(r'\(\s*&\[([^\]]*)\],\s*"([^"]*)",\s*&\[([^\]]*)\]', re.DOTALL)
 _EXCEPT = re.compile(r"const NOT_REPRODUCED: .*? =\s*\[(.*?)\];\n", re.DOTALL)
-_REFUSED = "== refused: what it does to pages is not modelled"
+_NOT_MODELLED = ("== modelled", "== no effect on pages")
+"""Headings of the twin's tables whose lines may say which values they hold for."""
 
 
 def feature_of(kind: str, name: str) -> str:
@@ -105,11 +106,12 @@ def excepted(text: str | None = None) -> dict[str, dict[str, str]]:
     return found
 
 
-def refused(table: str) -> list[str]:
-    """Names of a table of the twin's whose effect on pages is not modelled."""
+def limited(table: str) -> list[str]:
+    """Lines of a table of the twin's by which other values than those are not modelled."""
     text = (TWIN / "src" / "profile" / table).read_text(encoding="utf-8")
-    part = text.split(_REFUSED, 1)[1].split("\n==", 1)[0]
-    return [line.split(" ")[0] for line in part.split("\n") if line and not line.startswith("#")]
+    parts = (text.split(f"{heading}\n", 1)[1].split("\n\n", 1)[0] for heading in _NOT_MODELLED)
+    lines = (line for part in parts for line in part.split("\n"))
+    return sorted(line for line in lines if " " in line)
 
 
 def _cell(
@@ -177,21 +179,17 @@ def page() -> str:
         "",
         "## Refused on every version",
         "",
-        "These are refused by name, before anything is played. [Wishes](wishes.md) has profiles "
-        "with one feature each, and what becomes of them.",
+        "Of these settings and storage parameters other values than those are refused, before "
+        "anything is played. [Wishes](wishes.md) has profiles with one feature each, and what "
+        "becomes of them.",
         "",
-        "- Settings: " + ", ".join(f"`{name}`" for name in refused("settings.txt")) + ".",
+        "- Settings: " + ", ".join(f"`{line}`" for line in limited("settings.txt")) + ".",
         "- Storage parameters: "
-        + ", ".join(f"`{name}`" for name in refused("storage_parameters.txt"))
+        + ", ".join(f"`{line}`" for line in limited("storage_parameters.txt"))
         + ".",
         "",
-        "All of them came with 19. The weights say in which order a worker goes through tables "
-        "that are due: by score, the most times that one is over one of its thresholds "
-        "(`relation_needs_vacanalyze`, `do_autovacuum`). The twin's worker goes through them in "
-        "the order of `pg_class`, as all do to 18, and on 19 if all weights are 0. So they are "
-        "refused, and by the clock several tables that are due at once come in another order on "
-        "19; `prove` is told by its run when each came. Parallel workers of autovacuum share "
-        "their memory and cost, which is not played for VACUUM either.",
+        "Parallel workers of 19's autovacuum share their memory and cost, which is not played for "
+        "VACUUM either; without them `autovacuum_parallel_workers` of a table has no effect.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -60,6 +60,19 @@ def test_a_workers_holds() -> None:
     ]
 
 
+def test_as_19_says_it_and_of_names_with_spaces() -> None:
+    """
+    What a worker has looked at is another text from 19 on.
+
+    Source: `relation_needs_vacanalyze`, src/backend/postmaster/autovacuum.c (19rc1).
+    """
+    newer = [
+        line.replace("(threshold 448)", "(thresh 448, score 1.38)").replace("events", "my events")
+        for line in LINES
+    ]
+    assert holds_in(newer, BEGAN_AT, "profile") == holds_in(LINES, BEGAN_AT, "profile")
+
+
 def test_a_worker_that_goes_on() -> None:
     """What is held when the log ends is held to the end of the run."""
     (_, _, last) = holds_in(LINES[:11], BEGAN_AT, "profile")

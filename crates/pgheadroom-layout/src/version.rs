@@ -226,6 +226,11 @@ pub struct Behaviour {
     ///
     /// Source: `relation_needs_vacanalyze`, src/backend/postmaster/autovacuum.c (`REL_18_STABLE`).
     pub autovacuum_max_threshold: Option<u64>,
+    /// Autovacuum takes tables by how far each is over its thresholds, else as they lie in
+    /// `pg_class`.
+    ///
+    /// Source: `do_autovacuum`, src/backend/postmaster/autovacuum.c (REL_19_STABLE).
+    pub autovacuum_by_score: bool,
     /// Format of prune, freeze and cleanup records.
     ///
     /// Source: src/include/access/heapam_xlog.h (`REL_13_STABLE` to `REL_17_STABLE`).
@@ -398,6 +403,7 @@ impl Behaviour {
             estimate_considers_fillfactor: major >= 17,
             counts_newpage_updates: major >= 16,
             insert_threshold_by_unfrozen_share: major >= 18,
+            autovacuum_by_score: major >= 19,
             autovacuum_max_threshold: if major >= 18 { Some(100_000_000) } else { None },
             heap_cleaning_records: match major {
                 ..=13 => HeapCleaningRecords::Clean,

@@ -7,12 +7,12 @@
 //! ```
 //!
 //! A VACUUM removes what nobody could see when it began; clients go on between its pages. Left
-//! out: catalogues (their vacuums take workers and time), other databases, priorities, and waiting
-//! for locks and pins.
+//! out: catalogues (their vacuums take workers and time), other databases, and waiting for locks
+//! and pins.
 //!
 //! Source: `AutoVacLauncherMain`, `do_autovacuum` and `AutoVacuumUpdateCostLimit`,
 //! src/backend/postmaster/autovacuum.c; `vacuum_delay_point`, src/backend/commands/vacuum.c
-//! (REL_15_STABLE, REL_18_STABLE).
+//! (REL_15_STABLE, REL_18_STABLE, 19rc1).
 
 mod age;
 mod options;
@@ -22,7 +22,7 @@ mod worker;
 
 pub use options::{CostLimit, Named, Settings, Thresholds};
 pub use statistics::{Shown, Statistics};
-pub use threshold::{Class, Needs, estimated_rows};
+pub use threshold::{Class, Needs, ScoreWeights, estimated_rows};
 
 use crate::executor::{Database, Relation};
 use crate::profile::settings::{bytes_of, parameters};
@@ -186,6 +186,30 @@ impl Autovacuum {
         needs
     }
 
+    /// How far over its thresholds a table is, by which from 19 on the farthest comes first.
+    ///
+    /// Source: `relation_needs_vacanalyze`, src/backend/postmaster/autovacuum.c (19rc1).
+    fn score(&self, place: usize, weights: &ScoreWeights, db: &Database) -> f64 {
+        let known = &self.known[place];
+        let ages = db.relation(known.relation).ages(db.procs());
+        let of_ages = weights.of_ages(ages, known.max_ages, self.settings.failsafe_ages());
+        let counted = (self.statistics.shown(place), known.class);
+        let is_toast = known.relation.is_toast;
+        let thresholds = &known.thresholds;
+        of_ages.max(thresholds.score(counted, self.by_unfrozen_share, weights, is_toast))
+    }
+
+    /// Places of the list in the order in which a worker takes them.
+    ///
+    /// Source: `do_autovacuum` and `TableToProcessComparator`, as above.
+    fn in_order(&self, mut listed: Vec<usize>, db: &Database) -> Vec<usize> {
+        if let Some(weights) = &self.settings.score_weights {
+            let scored = |&place: &usize| self.score(place, weights, db);
+            listed.sort_by(|one, other| scored(other).total_cmp(&scored(one)));
+        }
+        listed
+    }
+
     /// Ages of the oldest tables.
     fn oldest(&self, db: &Database) -> [u32; 2] {
         let known = self.known.iter();
@@ -205,9 +229,9 @@ impl Autovacuum {
                 let needs = self.needs(place, db);
                 needs.vacuum || needs.analyze
             });
-            let queue: std::collections::VecDeque<usize> = listed.collect();
+            let queue = self.in_order(listed.collect(), db);
             if !queue.is_empty() {
-                self.workers.push(Worker::new(queue, now_s));
+                self.workers.push(Worker::new(queue.into(), now_s));
             }
             self.ages.look_into(!self.settings.is_active);
             self.launch_s = if self.settings.is_active {

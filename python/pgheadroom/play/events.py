@@ -13,8 +13,11 @@ from pgheadroom.play.ended import Ended
 from pgheadroom.servers.log_lines import TICK_S, autovacuum_of, lines_from, log_line
 from pgheadroom.types import Span
 
-CHECKED = re.compile(r"\S+: vac: \d+ \(threshold ")
-"""A worker has looked whether a table is due: all at first, and each again before its turn."""
+CHECKED = re.compile(r".+: vac: \d+ \(thresh(?:old)? ")
+"""
+A worker has looked whether a table is due: all at first, and each again before its turn. From 19 on
+it says `thresh`.
+"""
 
 _CHECKPOINT = re.compile("checkpoint (starting|complete)")
 _ELAPSED = re.compile(r"^\tsystem usage: .*elapsed: ([\d.]+) s")

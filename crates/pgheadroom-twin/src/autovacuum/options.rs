@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use pgheadroom_layout::Behaviour;
 
+use crate::autovacuum::threshold::ScoreWeights;
 use crate::executor::FreezeAges;
 use crate::profile::{ProfileError, ServerSpec};
 
@@ -68,6 +69,8 @@ pub struct Settings {
     pub page_dirty: f64,
     /// `default_statistics_target`: ANALYZE reads 300 pages for each.
     pub statistics_target: f64,
+    /// `autovacuum_*_score_weight`; absent where tables are taken as they lie in `pg_class`.
+    pub score_weights: Option<ScoreWeights>,
     named: Named,
     max_threshold: f32,
 }
@@ -98,10 +101,31 @@ impl Settings {
                 f64::from(behaviour.vacuum_cost_page_miss),
             )?,
             page_dirty: get("vacuum_cost_page_dirty", Unit::None, 20.0)?,
+            score_weights: if behaviour.autovacuum_by_score {
+                let weight = |of: &str| {
+                    let name = format!("autovacuum_{of}_score_weight");
+                    get(&name, Unit::None, 1.0)
+                };
+                let weights = ScoreWeights {
+                    freeze: [weight("freeze")?, weight("multixact_freeze")?],
+                    vacuum: weight("vacuum")?,
+                    insert: weight("vacuum_insert")?,
+                    analyze: weight("analyze")?,
+                };
+                Some(weights).filter(ScoreWeights::count)
+            } else {
+                None
+            },
             statistics_target: get("default_statistics_target", Unit::None, 100.0)?,
             named: named.clone(),
             max_threshold,
         })
+    }
+
+    /// The ages at which VACUUM hurries, of transactions and of multixacts.
+    #[must_use]
+    pub fn failsafe_ages(&self) -> [u32; 2] {
+        [&self.freeze_ages.xid, &self.freeze_ages.multixact].map(|ages| ages.of_failsafe())
     }
 
     /// A table's thresholds, given its storage parameters (`prefix` is `toast.` for those of the

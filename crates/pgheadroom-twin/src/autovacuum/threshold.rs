@@ -1,7 +1,7 @@
 //! Whether a table needs to be vacuumed or analyzed.
 //!
 //! Source: `relation_needs_vacanalyze`, src/backend/postmaster/autovacuum.c (REL_15_STABLE,
-//! REL_18_STABLE), in its single precision. Leaves out wraparound.
+//! REL_18_STABLE, 19rc1), in its single precision. Leaves out wraparound.
 
 use crate::autovacuum::options::Thresholds;
 use crate::autovacuum::statistics::Shown;
@@ -26,6 +26,62 @@ pub struct Needs {
     pub analyze: bool,
 }
 
+/// What the components of a table's score are multiplied by (`autovacuum_*_score_weight`, 19).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ScoreWeights {
+    /// Ages of transactions, and of multixacts.
+    pub freeze: [f64; 2],
+    /// Dead rows.
+    pub vacuum: f64,
+    /// Inserted rows.
+    pub insert: f64,
+    /// Rows that have changed since the last ANALYZE.
+    pub analyze: f64,
+}
+
+impl ScoreWeights {
+    /// Whether tables are taken by their score: with no weight they lie as to 18.
+    ///
+    /// Source: `do_autovacuum`, src/backend/postmaster/autovacuum.c (19rc1).
+    #[must_use]
+    pub fn count(&self) -> bool {
+        let others = [self.vacuum, self.insert, self.analyze];
+        self.freeze
+            .iter()
+            .chain(&others)
+            .any(|&weight| weight > 0.0)
+    }
+
+    /// The score of ages: over what they may be, and to a power of theirs once VACUUM would hurry.
+    ///
+    /// `max_ages` are the table's, `failsafe_ages` those of the server.
+    ///
+    /// Source: `relation_needs_vacanalyze`, as above (19rc1).
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // an int there
+    pub fn of_ages(&self, ages: [u32; 2], max_ages: [u32; 2], failsafe_ages: [u32; 2]) -> f64 {
+        let of = |n: usize| {
+            let weight = self.freeze[n];
+            let failsafe = (f64::from(failsafe_ages[n]) / weight.max(1.0)) as u32;
+            let age = f64::from(ages[n]);
+            let mut score = age / f64::from(max_ages[n].max(1));
+            if ages[n] >= failsafe {
+                score = score.powf((age / 1e8).max(1.0));
+            }
+            score * weight
+        };
+        of(0).max(of(1))
+    }
+}
+
+/// Rows above which a table needs something.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    vacuum: f32,
+    insert: f32,
+    analyze: f32,
+}
+
 impl Thresholds {
     /// What a table needs by its statistics. `by_unfrozen_share`: insertions count by the share
     /// of the table that is not frozen (from 18 on).
@@ -35,6 +91,41 @@ impl Thresholds {
         if !self.is_enabled {
             return Needs::default();
         }
+        let above = self.limits(class, by_unfrozen_share);
+        let dead = shown.dead as f32;
+        let inserted = shown.inserted as f32;
+        Needs {
+            vacuum: dead > above.vacuum || (self.insert_rows >= 0.0 && inserted > above.insert),
+            analyze: shown.modified as f32 > above.analyze,
+        }
+    }
+
+    /// The most times that a table is over one of its thresholds, each by its weight.
+    ///
+    /// Source: `relation_needs_vacanalyze`, src/backend/postmaster/autovacuum.c (19rc1).
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)] // the server's float4
+    pub fn score(
+        &self,
+        (shown, class): (Shown, Class),
+        by_unfrozen_share: bool,
+        weights: &ScoreWeights,
+        is_toast: bool,
+    ) -> f64 {
+        let above = self.limits(class, by_unfrozen_share);
+        let times = |rows: i64, limit: f32| f64::from(rows as f32) / f64::from(limit.max(1.0));
+        let mut score = times(shown.dead, above.vacuum) * weights.vacuum;
+        if self.insert_rows >= 0.0 {
+            score = score.max(times(shown.inserted, above.insert) * weights.insert);
+        }
+        if !is_toast {
+            score = score.max(times(shown.modified, above.analyze) * weights.analyze);
+        }
+        score
+    }
+
+    #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)] // the server's float4
+    fn limits(&self, class: Class, by_unfrozen_share: bool) -> Limits {
         let reltuples = (class.reltuples as f32).max(0.0);
         let mut unfrozen = 1.0;
         if by_unfrozen_share && class.relpages > 0 && class.relallfrozen > 0 {
@@ -45,13 +136,10 @@ impl Thresholds {
         if self.vacuum_max_rows >= 0.0 {
             vacuum_above = vacuum_above.min(self.vacuum_max_rows);
         }
-        let insert_above = self.insert_rows + self.insert_share * reltuples * unfrozen;
-        let analyze_above = self.analyze_rows + self.analyze_share * reltuples;
-        let dead = shown.dead as f32;
-        let inserted = shown.inserted as f32;
-        Needs {
-            vacuum: dead > vacuum_above || (self.insert_rows >= 0.0 && inserted > insert_above),
-            analyze: shown.modified as f32 > analyze_above,
+        Limits {
+            vacuum: vacuum_above,
+            insert: self.insert_rows + self.insert_share * reltuples * unfrozen,
+            analyze: self.analyze_rows + self.analyze_share * reltuples,
         }
     }
 }
@@ -154,6 +242,61 @@ mod tests {
         let inserted = shown(0, 0, 1_000_000);
         assert!(!no_inserts.needs(inserted, none, true).vacuum);
         assert!(DEFAULTS.needs(inserted, none, true).vacuum);
+    }
+
+    const WEIGHTS: ScoreWeights = ScoreWeights {
+        freeze: [1.0; 2],
+        vacuum: 1.0,
+        insert: 1.0,
+        analyze: 1.0,
+    };
+
+    /// The largest component, each by its weight; analysis of TOAST tables does not count. 19rc1
+    /// shows these of tables with such counters (`pg_stat_autovacuum_scores`).
+    #[test]
+    fn scores() {
+        let thousand = class(1000.0, 10, 0);
+        let score = |shown, weights: &ScoreWeights, is_toast| {
+            DEFAULTS.score((shown, thousand), true, weights, is_toast)
+        };
+        let some = shown(500, 300, 600); // over 250, 150 and 1,200
+        assert!((score(some, &WEIGHTS, false) - 2.0).abs() < 1e-9);
+        let by_analysis = ScoreWeights {
+            analyze: 3.0,
+            ..WEIGHTS
+        };
+        assert!((score(some, &by_analysis, false) - 6.0).abs() < 1e-9);
+        assert!((score(some, &by_analysis, true) - 2.0).abs() < 1e-9);
+        let by_inserts = ScoreWeights {
+            insert: 10.0,
+            ..WEIGHTS
+        };
+        assert!((score(some, &by_inserts, false) - 5.0).abs() < 1e-9);
+    }
+
+    /// Ages over what they may be; beyond the failsafe age they outweigh all else.
+    #[test]
+    fn scores_of_ages() {
+        let max = [200_000_000, 400_000_000];
+        let failsafe = [1_600_000_000; 2];
+        let of = |weights: ScoreWeights, ages| weights.of_ages(ages, max, failsafe);
+        assert!((of(WEIGHTS, [100_000_000, 0]) - 0.5).abs() < 1e-9);
+        assert!((of(WEIGHTS, [100_000_000, 800_000_000]) - 2.0).abs() < 1e-9);
+        let eight_fold = of(WEIGHTS, [1_600_000_000, 0]);
+        assert!((eight_fold / 8.0_f64.powi(16) - 1.0).abs() < 1e-9);
+        let doubled = ScoreWeights {
+            freeze: [2.0, 1.0],
+            ..WEIGHTS
+        };
+        let sooner = of(doubled, [800_000_000, 0]);
+        assert!((sooner / (2.0 * 4.0_f64.powi(8)) - 1.0).abs() < 1e-9);
+        let none = ScoreWeights {
+            freeze: [0.0; 2],
+            vacuum: 0.0,
+            insert: 0.0,
+            analyze: 0.0,
+        };
+        assert!(!none.count() && WEIGHTS.count());
     }
 
     /// Rows of pages that were skipped are estimated by their old density.

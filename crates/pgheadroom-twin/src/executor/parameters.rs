@@ -88,7 +88,7 @@ impl Ages<u32> {
     ///
     /// Source: `vacuum_xid_failsafe_check`, src/backend/commands/vacuum.c (REL_18_STABLE).
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // as there
-    pub(super) fn of_failsafe(self) -> u32 {
+    pub(crate) fn of_failsafe(self) -> u32 {
         self.failsafe.max((f64::from(self.max) * 1.05) as u32)
     }
 }

@@ -174,12 +174,19 @@ mod tests {
         assert_eq!(becomes("autovacuum_freeze_min_age", "50"), Becomes::Unknown);
         assert_eq!(becomes("seq_page_cost", "1"), Becomes::NoEffect);
         assert_eq!(becomes("vacuum_freeze_min_age", "0"), Becomes::Modelled);
-        assert!(matches!(
+        let parallel = |workers| becomes("autovacuum_max_parallel_workers", workers);
+        assert_eq!(parallel("0"), Becomes::NoEffect);
+        assert_eq!(parallel("2"), Becomes::Refused(OTHER_VALUE));
+        assert_eq!(
             becomes("autovacuum_freeze_score_weight", "0"),
-            Becomes::Refused(_)
-        ));
-        let parameter = Becomes::of(STORAGE_PARAMETERS, "autovacuum_parallel_workers", "0");
-        assert!(matches!(parameter, Becomes::Refused(_)));
+            Becomes::Modelled
+        );
+        let parameter = Becomes::of(STORAGE_PARAMETERS, "autovacuum_parallel_workers", "4");
+        assert_eq!(
+            parameter,
+            Becomes::NoEffect,
+            "none beside no server-wide ones"
+        );
     }
 
     /// A heading may hold for some values alone.
