@@ -28,6 +28,7 @@ from pgheadroom.outcome import Outcome
 from pgheadroom.predict import predict
 from pgheadroom.profile import Operation, Profile, Run
 from pgheadroom.profile.reading import checked_profile
+from pgheadroom.profile.tables import PageKind
 from pgheadroom.servers import Cluster, Host, ServerPrograms, find_programs
 from pgheadroom.servers.programs import find_client
 from pgheadroom.sources.log import read_statements
@@ -313,10 +314,7 @@ def play(life: Life, server: str) -> Line:
             table.vacuum()
         came = table.measured()
     observed_table = profile.tables[0]
-    kinds = ", ".join(
-        f"{k.pages_frac:.2f}: {k.rows}" + (f" ({k.redirects})" if k.redirects else "")
-        for k in observed_table.pages
-    )
+    kinds = ", ".join(map(_kind, observed_table.pages))
     lived = anew = None
     refused = ""
     try:
@@ -337,10 +335,17 @@ def play(life: Life, server: str) -> Line:
     )
 
 
+def _kind(kind: PageKind) -> str:
+    """Share, rows, redirects, and unused line pointers where the profile says them."""
+    redirects = f" ({kind.redirects})" if kind.redirects else ""
+    unused = f" + {kind.unused}" if kind.unused else ""
+    return f"{kind.pages_frac:.2f}: {kind.rows}{redirects}{unused}"
+
+
 def _markdown(lines: Sequence[Line]) -> str:
     """A table of all."""
     head = (
-        "| table | its pages as observed (share: rows (redirects)) | HOT % | "
+        "| table | its pages as observed (share: rows (redirects) + unused) | HOT % | "
         "updates to a new page % | "
         "heap pages | WAL bytes an update |\n|---|---|---:|---:|---:|---:|\n"
     )

@@ -611,7 +611,9 @@ def arrivals_at_rate(seed: int, clients: int, rate_per_s: float, duration_s: flo
     Source: `getPoissonRand`, src/bin/pgbench/pgbench.c (REL_18_STABLE).
     """
 
-def redirect_rounds(per_page: int, fillfactor: int, rows: int, redirects: int) -> list[int]:
+def redirect_rounds(
+    of_load: tuple[int, int, int], rows: int, redirects: int, unused: int = 0
+) -> list[int]:
     """
     By row of a page: the round of HOT updates that puts it behind a redirect, from 1; 0 none.
 
@@ -619,13 +621,33 @@ def redirect_rounds(per_page: int, fillfactor: int, rows: int, redirects: int) -
     the versions for which there is room beside, since rows may have several lengths.
 
     Args:
-        per_page: Rows that a load puts on a page at this fillfactor.
-        fillfactor: In percent.
+        of_load: Rows that a load puts on a page, the fillfactor in percent, the table's columns.
         rows: On the page.
         redirects: Of them, at most `rows`.
+        unused: Line pointers that are to be unused in the end.
 
     Source: `PageGetHeapFreeSpace`, src/backend/storage/page/bufpage.c (REL_18_STABLE).
     """
+
+def loading_waves(
+    of_load: tuple[int, int, int], rows: int, redirects: int, unused: int
+) -> list[list[tuple[int, int]]]:
+    """
+    What is loaded on a page, at each position of two waves, between which narrow rows go.
+
+    Args:
+        of_load: As in `redirect_rounds`.
+        rows: On the page.
+        redirects: Of them, behind a redirect.
+        unused: Line pointers that are to be unused in the end.
+
+    Returns:
+        Of each wave, of which the second may be empty: what it is (0 a filler, 1 a row, 2 a narrow
+        row, of NULLs), and the row's number on the page, from 1, or that of the row before it.
+    """
+
+def unused_max(of_load: tuple[int, int, int], rows: int, redirects: int) -> int:
+    """The most unused line pointers that a page may have; the arguments as in `loading_waves`."""
 
 def needed_bytes(profile_json: str, transactions: int | None = None) -> int:
     """

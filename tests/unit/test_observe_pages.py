@@ -87,6 +87,22 @@ def test_pages_that_a_sample_did_not_draw_are_not_empty() -> None:
     assert {kind.rows: kind.pages_frac for kind in seen.kinds} == pytest.approx({60: 0.6, 0: 0.4})
 
 
+def test_empty_pages_at_the_end_are_cut_off() -> None:
+    """By the next VACUUM, where they are a sixteenth of the table, and nobody has forbidden it."""
+
+    def empty_frac(empty: int, *, drawn: float = 100.0, **fields: Any) -> float:
+        pages = 300 + empty
+        sample = _sample({60: round(3 * drawn)}, drawn_percent=drawn, table_pages=pages)
+        seen = seen_pages(_table(18_000, **fields), sample | {"last_page": 299}, pages)
+        assert seen is not None
+        return sum(kind.pages_frac for kind in seen.kinds if kind.rows == 0)
+
+    assert empty_frac(142) == 0
+    assert empty_frac(142, drawn=50.0) == 0
+    assert empty_frac(142, reloptions={"vacuum_truncate": "false"}) == pytest.approx(142 / 442)
+    assert empty_frac(15) == pytest.approx(15 / 315)
+
+
 def test_many_kinds_become_eight_with_the_same_rows() -> None:
     """The mean page stays; full pages and those with room for one row stay apart."""
     fills = {rows: 10 + rows for rows in range(20, 66)}
@@ -138,6 +154,25 @@ def test_unused_line_pointers_are_no_redirects() -> None:
     found.append(seen_pages(table, _sample({62: 200}), 200, many))
     kinds = [seen.kinds[0].redirects for seen in found if seen is not None]
     assert kinds == [0, 0, 13, 0]  # 62 * (1 - exp(-3000 / 12,400))
+
+
+def test_the_others_are_unused() -> None:
+    """
+    What is of no row and no redirect; where no room is left for a version is a kind of its own.
+
+    With 64 rows of 120 bytes a page has 27 of them and 124 bytes free, which is a version and its
+    line pointer's room; with 28 it is full, though a version would take one of them.
+    """
+    none = redirected({"n_tup_hot_upd": 0, "n_live_tup": 12_800}, None)
+    fills = [[64, 100, 24], [64, 60, 27], [64, 40, 28]]
+    seen = seen_pages(_table(12_800), _lived(fills), 200, none)
+    assert seen is not None
+    assert [(kind.rows, kind.unused) for kind in seen.kinds] == [(64, 28), (64, 25)]
+    assert [kind.pages_frac for kind in seen.kinds] == pytest.approx([0.2, 0.8])
+    few = redirected({"n_tup_hot_upd": 3000, "n_live_tup": 12_400}, None)
+    seen = seen_pages(_table(12_400), _lived([[62, 200, 40]]), 200, few)
+    assert seen is not None
+    assert seen.kinds == (PageKind(pages_frac=1.0, rows=62, redirects=13, unused=27),)
 
 
 def test_pageinspect_knows_the_redirects() -> None:

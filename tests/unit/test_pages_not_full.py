@@ -79,6 +79,11 @@ def test_a_full_page_is_known_and_kept() -> None:
         ),
         ({"pages": [{"pages_frac": 1, "rows": 65, "redirects": 1}]}, "found 1, expected at most 0"),
         ({"pages": [{"pages_frac": 1, "rows": 9, "redirects": -1}]}, "redirects: found -1"),
+        (
+            {"pages": [{"pages_frac": 1, "rows": 64, "unused": 90}]},
+            r"pages\[0\].unused: found 90, expected at most \d+, for which 64 rows of 65 leave",
+        ),
+        ({"pages": [{"pages_frac": 1, "rows": 9, "unused": -1}]}, "unused: found -1"),
     ],
 )
 def test_contradictions_are_refused(fields: dict[str, Any], said: str) -> None:
@@ -112,14 +117,28 @@ def test_redirects_take_room() -> None:
     assert narrow.predicted.newpage_frac > 0.02
 
 
+def test_unused_line_pointers_take_room() -> None:
+    """64 rows of 65 leave room for a version, beside 28 unused line pointers for none."""
+    kinds = ({"pages_frac": 1.0, "rows": 64, "unused": unused} for unused in (20, 28))
+    roomy, full = (_profile(3000, pages=[kind]) for kind in kinds)
+    assert parse_profile(to_json(full)) == full
+    assert "unused" not in to_json(_profile(pages=KINDS))["table"][0]["pages"][0]
+    shares = [
+        predict(profile, server="18.4").cells[0].predicted.newpage_frac for profile in (roomy, full)
+    ]
+    assert shares[0] == 0
+    assert isinstance(shares[1], float)
+    assert shares[1] > 0.03, "the first update of a page leaves it, and room behind"
+
+
 def test_rounds_of_redirects() -> None:
     """Each row once, half of the room in a round; what has no room is none."""
-    rounds = redirect_rounds(65, 100, 62, 62)
+    rounds = redirect_rounds((65, 100, 3), 62, 62)
     assert all(rounds)
     assert (rounds.count(1), rounds.count(29)) == (2, 1)
-    assert redirects_max(65, 100, 65) == 0
-    assert redirects_max(59, 90, 59) == 59
-    assert sum(number > 0 for number in redirect_rounds(20, 100, 13, 5)) == 5
+    assert redirects_max((65, 100, 3), 65) == 0
+    assert redirects_max((59, 90, 3), 59) == 59
+    assert sum(number > 0 for number in redirect_rounds((20, 100, 3), 13, 5)) == 5
 
 
 def test_a_sample_is_of_the_pages_that_are_there() -> None:

@@ -15,7 +15,7 @@ from pgheadroom.play.events import Event
 from pgheadroom.play.workers import Hold
 from pgheadroom.predict import Given, make_cells, minor_version, predict, version
 from pgheadroom.predict.cells import fillfactor_of, updated_tables
-from pgheadroom.predict.run_plan import as_given, events_of, transactions_of
+from pgheadroom.predict.run_plan import as_given, transactions_of
 from pgheadroom.predict.spread import LEVEL, OfSamples, spread
 from pgheadroom.predict.uncertain_rows import beside_maintenance, upserted_of
 from pgheadroom.profile import Profile, parse_profile, read_profile
@@ -504,23 +504,6 @@ def test_what_a_run_tells_the_twin() -> None:
     (cell,) = make_cells(_profile())
     assert given_by(cell, _played(())).operations is None
     assert given_by(cell, _played(())).events == (), "nothing happened, which is known"
-
-
-def test_when_a_vacuum_began_and_ended_is_drawn() -> None:
-    """Within what is known of both; every second seed has it at once, where it began."""
-    given = Given(
-        events=((0.45, "autoanalyze", "jobs"),), vacuums=(((0.4, 0.41), (0.44, 0.46), "jobs"),)
-    )
-    drawn = [events_of(given, seed) or () for seed in range(8)]
-    began = [events[0][0] for events in drawn]
-    assert len(set(began)) == 8
-    assert all(0.4 <= at <= 0.41 for at in began)
-    for seed, events in enumerate(drawn):
-        ((ended, _, _),) = (event for event in events if event[1] == "autovacuum")
-        assert ended == began[seed] if seed % 2 else 0.44 <= ended <= 0.46
-        assert [event[0] for event in events] == sorted(event[0] for event in events)
-    assert events_of(Given()) is None
-    assert events_of(Given(events=())) == ()
 
 
 def test_examples_can_be_spread() -> None:

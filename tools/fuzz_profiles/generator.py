@@ -12,6 +12,7 @@ import random
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from pgheadroom._core import unused_max
 from pgheadroom.profile.pages import redirects_max
 
 T = TypeVar("T")
@@ -237,10 +238,15 @@ def _live(draw: Draw, table: Section) -> None:
     ]
     if draw.rarely(2):
         for kind in table["pages"]:
-            most = redirects_max(per_page, table.get("fillfactor", 100), kind["rows"])
+            full = per_page, table.get("fillfactor", 100), len(table["columns"])
+            most = redirects_max(full, kind["rows"])
             redirects = draw.of((0, most, draw.between(0, most)))
             if redirects:
                 kind["redirects"] = redirects
+            unused = unused_max(full, kind["rows"], redirects)
+            unused = draw.of((0, 0, unused, draw.between(0, unused)))
+            if unused:
+                kind["unused"] = unused
 
 
 def _column(draw: Draw, name: str) -> Section:

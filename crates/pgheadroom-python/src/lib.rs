@@ -69,8 +69,8 @@ mod _core {
 
     #[pymodule_export]
     use super::twin::{
-        Progress, Simulated, TableOutcome, arrivals_at_rate, drawn_keys, needed_bytes,
-        redirect_rounds, simulate,
+        Progress, Simulated, TableOutcome, arrivals_at_rate, drawn_keys, loading_waves,
+        needed_bytes, redirect_rounds, simulate, unused_max,
     };
 
     #[pymodule_export]

@@ -350,9 +350,57 @@ pub fn arrivals_at_rate(seed: u64, clients: usize, rate_per_s: f64, duration_s: 
 
 /// By row of a page: the round of HOT updates that puts it behind a redirect.
 #[pyfunction]
-pub fn redirect_rounds(per_page: u16, fillfactor: u8, rows: u16, redirects: u16) -> Vec<u16> {
-    let of_load = (per_page.into(), fillfactor.into());
-    profile::redirect_rounds(of_load, rows.into(), redirects.into())
+#[pyo3(signature = (of_load, rows, redirects, unused=0))]
+pub fn redirect_rounds(
+    of_load: (u16, u8, u16),
+    rows: u16,
+    redirects: u16,
+    unused: u16,
+) -> Vec<u16> {
+    profile::redirect_rounds(of(of_load), page(rows, redirects, unused))
+}
+
+/// What is loaded on a page in each of the two waves, and the number of the row, or of that before.
+#[pyfunction]
+pub fn loading_waves(
+    of_load: (u16, u8, u16),
+    rows: u16,
+    redirects: u16,
+    unused: u16,
+) -> Vec<Vec<(u16, i64)>> {
+    let waves = profile::Waves::of(of(of_load), page(rows, redirects, unused));
+    let of_wave = |wave| {
+        let positions = waves.positions(wave);
+        let coded = positions.map(|(number, piece)| match piece {
+            profile::Piece::Filler => (0, number),
+            profile::Piece::Row => (1, number),
+            profile::Piece::Narrow => (2, number),
+        });
+        coded.collect()
+    };
+    vec![of_wave(0), of_wave(1)]
+}
+
+/// The most unused line pointers beside a page's rows.
+#[pyfunction]
+pub fn unused_max(of_load: (u16, u8, u16), rows: u16, redirects: u16) -> i64 {
+    profile::unused_max(of(of_load), rows.into(), redirects.into())
+}
+
+fn of((per_page, fillfactor, columns): (u16, u8, u16)) -> profile::OfLoad {
+    profile::OfLoad {
+        per_page: per_page.into(),
+        fillfactor: fillfactor.into(),
+        columns: columns.into(),
+    }
+}
+
+fn page(rows: u16, redirects: u16, unused: u16) -> profile::OfPage {
+    profile::OfPage {
+        rows: rows.into(),
+        redirects: redirects.into(),
+        unused: unused.into(),
+    }
 }
 
 /// The keys that a profile's clients draw.

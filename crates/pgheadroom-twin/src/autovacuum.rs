@@ -16,13 +16,15 @@
 
 mod age;
 mod options;
+mod score;
 mod statistics;
 mod threshold;
 mod worker;
 
 pub use options::{CostLimit, Named, Settings, Thresholds};
+pub use score::ScoreWeights;
 pub use statistics::{Shown, Statistics};
-pub use threshold::{Class, Needs, ScoreWeights, estimated_rows};
+pub use threshold::{Class, Needs, estimated_rows};
 
 use crate::executor::{Database, Relation};
 use crate::profile::settings::{bytes_of, parameters};

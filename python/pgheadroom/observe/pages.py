@@ -10,6 +10,7 @@ in the catalog. Rows have many widths: a page's bytes are counted in rows of the
     others     as many rows of `rows_per_page` as the page has of those that a full one would have
     redirects  of the line pointers before a page's last row that are of no row, at most one a row;
                how many of them are redirects in all is known by pageinspect, else by HOT updates
+    unused     the others of these, where they are more than a load's fillers leave
 
 With h HOT updates a row, any as likely, 1 - exp(-h) of the rows had one.
 """
@@ -22,7 +23,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pgheadroom import _core
-from pgheadroom.profile.pages import FILLED_FRAC_MIN, loaded_rows_per_page, redirects_max
+from pgheadroom.profile.pages import (
+    FILLED_FRAC_MIN,
+    OfLoad,
+    loaded_rows_per_page,
+    redirects_max,
+)
 from pgheadroom.profile.tables import PageKind, TableProfile
 from pgheadroom.sources.recording import AnswerRow
 from pgheadroom.units import PAGE_BYTES
@@ -35,9 +41,12 @@ _USABLE_BYTES = PAGE_BYTES - 24  # SizeOfPageHeaderData
 _LINE_POINTER_BYTES = 4
 _VARIES_FROM = 0.01  # deviation of the rows' lengths over their mean; arbitrary
 _EMPTY_DEVIATIONS = 4.0  # of the number of pages that a sample draws
+_CUT_PAGES_MIN = 1000  # REL_TRUNCATE_MINIMUM, src/backend/access/heap/vacuumlazy.c
+_CUT_FRAC_MIN = 1 / 16  # REL_TRUNCATE_FRACTION
+_TRUE = ("true", "on", "yes", "1")
 _ROUNDING = 1e-6
 _REDIRECTS_ALL_FROM = 0.75  # of the line pointers of no row; arbitrary
-_REDIRECTS_MIN = 0.5  # of a row's bytes, on the mean page, else they are not said; arbitrary
+_GAPS_MIN = 0.5  # of a row's bytes, line pointers of no row, else they are not said; arbitrary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,11 +94,16 @@ def redirected(counters: AnswerRow | None, page_headers: AnswerRow | None) -> Re
 
 @dataclass(frozen=True, slots=True)
 class _Pages:
-    """A share of the pages: rows and redirects of one, and how many versions have room beside."""
+    """
+    A share of the pages: rows, redirects and unused line pointers of one, and the room beside.
+
+    `room` is for so many further versions.
+    """
 
     share: float
     rows: float
     redirects: float
+    unused: float
     room: float
 
     def with_others(self, others: _Pages) -> _Pages:
@@ -103,6 +117,7 @@ class _Pages:
             share,
             mean(self.rows, others.rows),
             mean(self.redirects, others.redirects),
+            mean(self.unused, others.unused),
             mean(self.room, others.room),
         )
 
@@ -130,25 +145,25 @@ def seen_pages(
         return None
     full = _FullPage(table, sample)
     seen = Counter({(int(fill[0]), _gaps(fill)): int(fill[1]) for fill in sample["fills"]})
-    seen[0, 0] += _empty_pages(sample)
+    seen[0, 0] += _empty_pages(sample, _cut_off(table, sample))
     share = _share_of_gaps(seen, chains)
     total = seen.total()
     others = sum(count for (rows, _), count in seen.items() if not full.is_full(rows))
-    redirects = sum(min(rows, gaps * share) * n for (rows, gaps), n in seen.items())
+    gaps_in_all = sum(gaps * n for (_, gaps), n in seen.items())
     # One of the others may be the last page.
     is_full = others - 1 <= _OTHERS_MIN * total
-    if is_full and redirects / total * _LINE_POINTER_BYTES < _REDIRECTS_MIN * full.row_bytes:
+    if is_full and gaps_in_all / total * _LINE_POINTER_BYTES < _GAPS_MIN * full.row_bytes:
         return None
     per_page = loaded_rows_per_page(table)
     found = [
-        full.pages(count / total, rows, min(rows, gaps * share), per_page)
+        full.pages(count / total, rows, (gaps, min(rows, gaps * share)), per_page)
         for (rows, gaps), count in seen.items()
         if count
     ]
     drawn = float(sample["drawn_percent"])
     evidence = "measured" if drawn >= 100 else "sampled"
     said = f"{evidence}: rows on {total:,} of {pages:,} pages; what dead rows take counts as room"
-    made = _seen(found, per_page, table.fillfactor, said)
+    made = _seen(found, (per_page, table.fillfactor, len(table.columns)), said)
     if chains is not None and any(kind.redirects for kind in made.kinds):
         return replace(made, evidence=f"{said}; redirects {chains.evidence}")
     return made
@@ -163,7 +178,8 @@ def _share_of_gaps(seen: Mapping[tuple[int, int], int], chains: Redirected | Non
     """
     How many line pointers of no row are redirects.
 
-    Unused ones, where there are few beside redirects, count as such: they take the same room.
+    The others are unused. Where there are few of these, all count as redirects: they take the same
+    room.
 
     Args:
         seen: Pages by their rows, and their line pointers of no row.
@@ -212,20 +228,62 @@ class _FullPage:
         least = 1 if rows > 0 else 0
         return max(least, min(most, round(rows * per_page / self.rows)))
 
-    def pages(self, share: float, rows: int, redirects: float, per_page: int) -> _Pages:
-        """A share of the pages, which have the bytes of so many mean rows, of a full `per_page`."""
+    def pages(self, share: float, rows: int, gaps: tuple[int, float], per_page: int) -> _Pages:
+        """
+        A share of the pages, of a full `per_page`.
+
+        Args:
+            share: Of the pages.
+            rows: As many mean rows as have the bytes of a page's.
+            gaps: Line pointers of no row, and how many of them are redirects.
+            per_page: Rows of a full page.
+        """
+        all_gaps, redirects = gaps
         found = self.rows_of(rows, per_page)
+        unused = max(all_gaps - redirects, 0.0)
         reserve = PAGE_BYTES * (100 - self.fillfactor) // 100
         left = max(_USABLE_BYTES - reserve - per_page * self.row_bytes, 0.0) + reserve
-        left -= redirects * _LINE_POINTER_BYTES
-        room = max(math.floor(per_page - found + left / self.row_bytes + _ROUNDING), 0)
-        return _Pages(share, found, redirects, room)
+        left += (per_page - found) * self.row_bytes
+        left -= (redirects + unused) * _LINE_POINTER_BYTES
+        room = _room(left, self.row_bytes, unused)
+        return _Pages(share, found, redirects, unused, room)
 
 
-def _empty_pages(sample: AnswerRow) -> int:
-    """Pages of the sample that have no row, which it does not show."""
+def _room(free_bytes: float, row_bytes: float, unused: float) -> int:
+    """
+    How many further versions a page takes.
+
+    Unused line pointers are taken first, but the room for one more has to be there all the same.
+
+    Source: `PageGetHeapFreeSpace`, src/backend/storage/page/bufpage.c (REL_18_STABLE).
+    """
+    into_unused = (free_bytes - _LINE_POINTER_BYTES) / (row_bytes - _LINE_POINTER_BYTES)
+    if into_unused >= unused:
+        into_unused = (free_bytes + unused * _LINE_POINTER_BYTES) / row_bytes
+    return max(math.floor(into_unused + _ROUNDING), 0)
+
+
+def _cut_off(table: TableProfile, sample: AnswerRow) -> float:
+    """
+    Pages behind the last row, which the next VACUUM cuts off, as that of a load does.
+
+    Source: `should_attempt_truncation`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
+    """
+    last, pages = sample.get("last_page"), int(sample["table_pages"])
+    if last is None or table.reloptions.get("vacuum_truncate", "true") not in _TRUE:
+        return 0.0
     share = float(sample["drawn_percent"]) / 100
-    drawn = share * int(sample["table_pages"])
+    between = (1 - share) / share  # pages behind it that the sample passed over, on average
+    behind = pages - 1 - int(last) - between
+    if behind <= _EMPTY_DEVIATIONS * between:
+        return 0.0
+    return behind if behind >= min(_CUT_PAGES_MIN, pages * _CUT_FRAC_MIN) else 0.0
+
+
+def _empty_pages(sample: AnswerRow, cut_off: float) -> int:
+    """Pages of the sample that have no row, which it does not show, without those at the end."""
+    share = float(sample["drawn_percent"]) / 100
+    drawn = share * (int(sample["table_pages"]) - cut_off)
     missing = drawn - int(sample["pages"])
     by_chance = math.sqrt(max(drawn * (1 - share), 0.0))
     return round(missing) if missing > max(_EMPTY_DEVIATIONS * by_chance, 0.5) else 0
@@ -240,22 +298,24 @@ def _mean_page(table: TableProfile, pages: int) -> SeenPages | None:
     part = mean - below
     shares = ((below, 1 - part), (below + 1, part))
     return _seen(
-        [_Pages(share, rows, 0.0, per_page - rows) for rows, share in shares if share > 0],
-        per_page,
-        table.fillfactor,
+        [_Pages(share, rows, 0.0, 0.0, per_page - rows) for rows, share in shares if share > 0],
+        (per_page, table.fillfactor, len(table.columns)),
         f"estimated: {table.rows:,} rows on {pages:,} pages, all alike; rows were not read",
     )
 
 
-def _seen(found: Sequence[_Pages], per_page: int, fillfactor: int, evidence: str) -> SeenPages:
-    kinds: defaultdict[tuple[int, int], float] = defaultdict(float)
+def _seen(found: Sequence[_Pages], of_load: OfLoad, evidence: str) -> SeenPages:
+    kinds: defaultdict[tuple[int, int, int], float] = defaultdict(float)
+    per_page = of_load[0]
     for pages in _enough(_merged(found), per_page):
         rows = round(pages.rows)
-        redirects = min(round(pages.redirects), redirects_max(per_page, fillfactor, rows))
-        kinds[rows, redirects] += pages.share
+        redirects = min(round(pages.redirects), redirects_max(of_load, rows))
+        unused = min(round(pages.unused), _core.unused_max(of_load, rows, redirects))
+        said = unused if unused > per_page - rows - redirects else 0
+        kinds[rows, redirects, said] += pages.share
     made = tuple(
-        PageKind(pages_frac=round(share, 6), rows=rows, redirects=redirects)
-        for (rows, redirects), share in sorted(kinds.items(), reverse=True)
+        PageKind(pages_frac=round(share, 6), rows=rows, redirects=redirects, unused=unused)
+        for (rows, redirects, unused), share in sorted(kinds.items(), reverse=True)
     )
     return SeenPages(kinds=made, rows_per_page=per_page, evidence=evidence)
 
@@ -287,4 +347,4 @@ def _enough(found: Sequence[_Pages], per_page: int) -> list[_Pages]:
         return list(found)
     made = [replace(pages, share=pages.share * wanted / mean) for pages in found if pages.rows > 0]
     rest = 1 - sum(pages.share for pages in made)
-    return [*made, _Pages(rest, 0.0, 0.0, per_page)]
+    return [*made, _Pages(rest, 0.0, 0.0, 0.0, per_page)]

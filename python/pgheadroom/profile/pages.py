@@ -20,6 +20,9 @@ from pgheadroom.profile.spelling import Raw
 from pgheadroom.profile.tables import ColumnProfile, PageKind, TableProfile
 from pgheadroom.units import percent
 
+OfLoad = tuple[int, int, int]
+"""Rows on a full page, fillfactor in percent, and columns of the table."""
+
 KINDS_MAX = 100
 FILLED_FRAC_MIN = 0.001
 """Of the room of all pages at least; arbitrary, for the empty ones are loaded and emptied."""
@@ -52,21 +55,7 @@ def completed_pages(table: TableProfile, raw: Raw, path: str) -> TableProfile:
         fail(f"{path}.pages", raw["pages"], "a table with rows")
     per_page = table.rows_per_page or loaded_rows_per_page(table)
     for n, kind in enumerate(table.pages):
-        if kind.rows > per_page:
-            expected = f"at most rows_per_page, which is {per_page}"
-            if table.rows_per_page is None:
-                expected += f" at fillfactor {table.fillfactor}"
-            fail(f"{path}.pages[{n}].rows", kind.rows, expected)
-        if kind.redirects > kind.rows:
-            expected = f"at most the page's rows, which are {kind.rows}"
-            fail(f"{path}.pages[{n}].redirects", kind.redirects, expected)
-        most = redirects_max(per_page, table.fillfactor, kind.rows)
-        if kind.redirects > most:
-            expected = (
-                f"at most {most}: with {kind.rows} rows of {per_page} at fillfactor "
-                f"{table.fillfactor} a page has no room for further HOT updates"
-            )
-            fail(f"{path}.pages[{n}].redirects", kind.redirects, expected)
+        _check_kind(table, kind, per_page, f"{path}.pages[{n}]")
     total = sum(kind.pages_frac for kind in table.pages)
     if abs(total - 1) > _SUM_TOLERANCE:
         fail(f"{path}.pages", round(total, 6), "values of pages_frac whose sum is 1")
@@ -77,6 +66,30 @@ def completed_pages(table: TableProfile, raw: Raw, path: str) -> TableProfile:
         )
         fail(f"{path}.pages", f"{mean:.3g} rows on the mean page", expected)
     return replace(table, rows_per_page=per_page)
+
+
+def _check_kind(table: TableProfile, kind: PageKind, per_page: int, path: str) -> None:
+    """Refuse what a page cannot hold."""
+    if kind.rows > per_page:
+        expected = f"at most rows_per_page, which is {per_page}"
+        if table.rows_per_page is None:
+            expected += f" at fillfactor {table.fillfactor}"
+        fail(f"{path}.rows", kind.rows, expected)
+    if kind.redirects > kind.rows:
+        expected = f"at most the page's rows, which are {kind.rows}"
+        fail(f"{path}.redirects", kind.redirects, expected)
+    full = per_page, table.fillfactor, len(table.columns)
+    most = redirects_max(full, kind.rows)
+    if kind.redirects > most:
+        expected = (
+            f"at most {most}: with {kind.rows} rows of {per_page} at fillfactor "
+            f"{table.fillfactor} a page has no room for further HOT updates"
+        )
+        fail(f"{path}.redirects", kind.redirects, expected)
+    most = _core.unused_max(full, kind.rows, kind.redirects)
+    if kind.unused > most:
+        expected = f"at most {most}, for which {kind.rows} rows of {per_page} leave room"
+        fail(f"{path}.unused", kind.unused, expected)
 
 
 def mean_rows(pages: Sequence[PageKind]) -> float:
@@ -93,9 +106,15 @@ def mean_rows(pages: Sequence[PageKind]) -> float:
     )
 
 
-def redirects_max(per_page: int, fillfactor: int, rows: int) -> int:
+def redirects_max(of_load: OfLoad, rows: int) -> int:
     """How many of a page's rows HOT updates can put behind a redirect."""
-    return sum(number > 0 for number in redirect_rounds(per_page, fillfactor, rows, rows))
+    return sum(number > 0 for number in redirect_rounds(of_load, rows, rows))
+
+
+def of_load(table: TableProfile) -> OfLoad:
+    """What a load puts on a page of a table with kinds of pages."""
+    assert table.rows_per_page is not None, "it has kinds of pages"
+    return table.rows_per_page, table.fillfactor, len(table.columns)
 
 
 def said_loaded_anew(table: TableProfile) -> str:

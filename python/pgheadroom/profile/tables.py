@@ -210,12 +210,17 @@ class PageKind:
     Pages that have equally many rows: their share of a table's pages, and the rows of one.
 
     `redirects` of the rows are behind a redirected line pointer, as HOT updates leave them.
+    `unused` line pointers before the last row are of nothing, where they are more than fillers
+    leave, as VACUUM makes them of dead ones.
     """
 
     pages_frac: Annotated[float, between(0, 1)]
     rows: Annotated[int, between(0, ROWS_PER_PAGE_MAX)]
     redirects: Annotated[int, between(0, ROWS_PER_PAGE_MAX)] = field(
         default=0, metadata=in_file(only=lambda it: it.redirects > 0)
+    )
+    unused: Annotated[int, between(0, ROWS_PER_PAGE_MAX)] = field(
+        default=0, metadata=in_file(only=lambda it: it.unused > 0)
     )
 
 

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use pgheadroom_layout::Behaviour;
 
-use crate::autovacuum::threshold::ScoreWeights;
+use crate::autovacuum::score::ScoreWeights;
 use crate::executor::FreezeAges;
 use crate::profile::{ProfileError, ServerSpec};
 

@@ -10,6 +10,7 @@ use crate::executor::{
     Action, Assignment, Assignments, Change, Database, Loading, StatementError, TableId,
 };
 use crate::page::Tid;
+use crate::row::NULL_SLOT;
 
 impl Database {
     /// A row with the values of this number, which is nowhere yet.
@@ -20,6 +21,19 @@ impl Database {
         let table = &mut self.tables[loading.table.0];
         table.make_row(loading, number, &mut self.statement)?;
         Ok(())
+    }
+
+    /// A row of NULLs, which is nowhere yet; it may be in several places.
+    pub fn make_row_of_nulls(&mut self, loading: &Loading) -> u32 {
+        self.statement += 1;
+        let values = &mut self.tables[loading.table.0].values;
+        let row = values.count();
+        values.rows.begin();
+        for _ in 0..values.row_type.columns.len() {
+            values.rows.push(NULL_SLOT);
+        }
+        values.changed_by.push(self.statement);
+        row
     }
 
     /// INSERT of the row that was made as this one, counted from 0.
@@ -33,19 +47,22 @@ impl Database {
         Ok(())
     }
 
-    /// DELETE of the rows that were made as this one and after it, by their places: no page is
-    /// pruned for it.
+    /// DELETE of loaded rows by their places: no page is pruned for it.
     ///
     /// # Errors
     /// [`StatementError`]; the transaction has to be rolled back.
     ///
     /// Source: `TidNext`, src/backend/executor/nodeTidscan.c (REL_18_STABLE).
-    pub fn delete_rows_from(&mut self, table: TableId, first: u32) -> Result<(), StatementError> {
+    pub fn delete_rows(
+        &mut self,
+        table: TableId,
+        is_wanted: impl Fn(u32) -> bool,
+    ) -> Result<(), StatementError> {
         let statement = self.begin_statement();
         let of = &mut self.tables[table.0];
         for block in (0..of.heap.page_count()).map(BlockNumber) {
             let rows = of.heap.pages()[block.0 as usize].loaded_rows();
-            let fillers = rows.filter(|&(_, row)| row >= first);
+            let fillers = rows.filter(|&(_, row)| is_wanted(row));
             let fillers: Vec<_> = fillers.map(|(offset, _)| Tid { block, offset }).collect();
             for tid in fillers {
                 let (procs, wal) = (&mut self.procs, &mut self.wal);
@@ -61,7 +78,7 @@ impl Database {
     /// # Errors
     /// [`StatementError`]; the transaction has to be rolled back.
     ///
-    /// Source: as [`Database::delete_rows_from`].
+    /// Source: as [`Database::delete_rows`].
     pub fn touch_rows(
         &mut self,
         table: TableId,

@@ -22,8 +22,8 @@ use crate::profile::foreign_key::foreign_keys;
 use crate::profile::index_load::definition;
 use crate::profile::settings::parameters;
 use crate::profile::{
-    ColumnCompression, ColumnSpec, Monitor, PageKinds, PgbenchSpec, ProfileError, ServerSpec,
-    TableSpec, ValuesKind, WalLevel,
+    ColumnCompression, ColumnSpec, Monitor, PageKinds, PgbenchSpec, Piece, ProfileError,
+    ServerSpec, TableSpec, ValuesKind, WalLevel,
 };
 use crate::reserve;
 use crate::row::kind::Kind;
@@ -245,20 +245,22 @@ fn load_full(
 }
 
 /// Rows with fillers between them, which are deleted, and VACUUM; then rounds of HOT updates of the
-/// rows that are to be behind redirects, each with its VACUUM.
+/// rows that are to be behind redirects, each with its VACUUM. Where there are rows of NULLs among
+/// them, these go first, and a second wave takes their line pointers.
 fn load_lived(
     db: &mut Database,
     table: TableId,
     (spec, rules, kinds): (&TableSpec, &[LoadRule], &PageKinds),
     (monitor, fails): (&Monitor, &impl Fn(StatementError) -> ProfileError),
 ) -> Result<(), ProfileError> {
-    let positions = kinds.positions(spec.rows);
-    let positions = usize::try_from(positions.count().cast_signed()).unwrap_or(usize::MAX);
+    let waves = || (0..2).flat_map(|wave| kinds.positions(wave, spec.rows));
+    let is_made = |&(_, piece): &(i64, Piece)| piece != Piece::Narrow;
+    let positions = waves().filter(is_made).count();
     let bytes = positions.saturating_mul((rules.len() + 1) * size_of::<i64>());
     reserve::have(bytes).map_err(|_| ProfileError::OutOfMemory { needed_bytes: None })?;
     let mut loading = db.begin_load(table, rules, i64::try_from(positions).unwrap_or(spec.rows));
     let mut made = 0;
-    let fillers = kinds.positions(spec.rows).filter(|&(_, is_row)| !is_row);
+    let fillers = waves().filter(|&(_, piece)| piece == Piece::Filler);
     for number in (1..=spec.rows).chain(fillers.map(|(number, _)| number)) {
         db.make_row(&mut loading, number).map_err(fails)?;
         made += 1;
@@ -267,18 +269,33 @@ fn load_lived(
         }
     }
     let rows = u32::try_from(spec.rows).expect("a number of rows in range");
-    let (mut row, mut filler) = (0, rows);
-    for (_, is_row) in kinds.positions(spec.rows) {
-        let next = if is_row { &mut row } else { &mut filler };
-        db.place_row(&loading, *next).map_err(fails)?;
-        *next += 1;
-        if is_row && i64::from(row) % ROWS_PER_REPORT == 0 {
-            monitor.advance(ROWS_PER_REPORT.unsigned_abs())?;
+    let of_nulls = kinds.has_narrow().then(|| db.make_row_of_nulls(&loading));
+    let (mut placed, mut filler) = (0, rows);
+    for wave in 0..if of_nulls.is_some() { 2 } else { 1 } {
+        for (number, piece) in kinds.positions(wave, spec.rows) {
+            let row = match piece {
+                Piece::Row => u32::try_from(number - 1).expect("one of the rows"),
+                Piece::Filler => {
+                    filler += 1;
+                    filler - 1
+                }
+                Piece::Narrow => of_nulls.expect("there are narrow rows"),
+            };
+            db.place_row(&loading, row).map_err(fails)?;
+            placed += i64::from(piece == Piece::Row);
+            if piece == Piece::Row && placed % ROWS_PER_REPORT == 0 {
+                monitor.advance(ROWS_PER_REPORT.unsigned_abs())?;
+            }
+        }
+        db.commit();
+        if let Some(narrow) = of_nulls.filter(|_| wave == 0) {
+            db.delete_rows(table, |row| row == narrow).map_err(fails)?;
+            db.commit();
+            db.vacuum(table);
         }
     }
     monitor.advance((spec.rows % ROWS_PER_REPORT).unsigned_abs())?;
-    db.commit();
-    db.delete_rows_from(table, rows).map_err(fails)?;
+    db.delete_rows(table, |row| row >= rows).map_err(fails)?;
     db.commit();
     db.vacuum(table);
     db.forget_rows_from(table, rows);

@@ -19,8 +19,10 @@ pub(crate) mod foreign_key;
 pub(crate) mod head;
 pub(crate) mod index_load;
 mod index_spec;
+mod line_pointers;
 pub mod load;
 mod monitor;
+mod page_shape;
 mod pages;
 pub(crate) mod ranges;
 mod server_spec;
@@ -32,15 +34,17 @@ pub use elements_spec::ElementsSpec;
 pub use index_load::knows_gin_keys;
 pub(crate) use index_spec::vary_stated;
 pub use index_spec::{IndexSpec, Method, StatedSpec};
+pub use line_pointers::{Piece, Waves, unused_max};
 pub use load::{LoadedTable, PgbenchTables};
 pub use monitor::Monitor;
+pub use page_shape::{OfLoad, OfPage, PageKindSpec};
 pub use pages::{PageKinds, redirect_rounds};
 pub use server_spec::{ColumnCompression, ColumnStorage, Compression, ServerSpec, WalLevel};
 pub use spec::{
     Among, BuiltinName, ChangeSpec, ColumnSpec, CommandName, Distribution, Find, ForeignKeySpec,
-    GrowsSpec, Isolation, KindName, MaintenanceSpec, OperationSpec, PageKindSpec, ParentPick,
-    PgbenchSpec, PickSpec, ProfileSpec, RowsSpec, RunSpec, SampleSpec, SnapshotSpec, TableSpec,
-    ValuesKind, ValuesSpec, WidthSpec,
+    GrowsSpec, Isolation, KindName, MaintenanceSpec, OperationSpec, ParentPick, PgbenchSpec,
+    PickSpec, ProfileSpec, RowsSpec, RunSpec, SampleSpec, SnapshotSpec, TableSpec, ValuesKind,
+    ValuesSpec, WidthSpec,
 };
 
 /// Why a profile is not played.

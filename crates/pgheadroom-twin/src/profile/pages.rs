@@ -10,6 +10,8 @@
 //! number      of a row: rows up to it; of a filler: that of the row before it, of the first ones 1
 //! redirect    row j of a block's r is behind one of its R if (j+1) * R / r > j * R / r
 //! round       in which it is updated: half of the versions that fit beside, rounded up, in each
+//! narrow      a row of NULLs, where more line pointers are to be unused than fillers leave
+//! late        rows and fillers for which narrow ones leave no room at first (`line_pointers.rs`)
 //! ```
 //!
 //! The last position is that of the last row. Bounds are the sums of the shares so far, in
@@ -17,10 +19,10 @@
 //!
 //! Source: `play/page_kinds.py` of the Python side, which says so to a server by the same rounds.
 
-use pgheadroom_layout::page::{
-    BLCKSZ, MAX_HEAP_TUPLES_PER_PAGE, SIZE_OF_ITEM_ID, SIZE_OF_PAGE_HEADER,
-};
+use pgheadroom_layout::page::{MAX_HEAP_TUPLES_PER_PAGE, SIZE_OF_ITEM_ID};
 
+use crate::profile::line_pointers::{Piece, Waves};
+use crate::profile::page_shape::{OfLoad, OfPage, USABLE};
 use crate::profile::{PageKindSpec, TableSpec};
 
 const MILLION: i64 = 1_000_000;
@@ -30,7 +32,6 @@ const STEP: i64 = 2_654_435_769;
 /// What kinds of pages there are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageKinds {
-    rows_per_page: i64,
     kinds: Vec<Kind>,
 }
 
@@ -39,6 +40,7 @@ struct Kind {
     /// Millionths up to which blocks are of it.
     bound: i64,
     rows: i64,
+    waves: Waves,
     /// By row: in which round it is HOT updated, from 1; 0 never.
     rounds: Vec<u16>,
 }
@@ -53,22 +55,21 @@ impl PageKinds {
             sum += kind.pages_frac;
             #[allow(clippy::cast_possible_truncation)] // 0 to a million
             let bound = (sum * 1e6).round_ties_even() as i64;
+            let of_load = OfLoad {
+                per_page: rows_per_page,
+                fillfactor: table.fillfactor,
+                columns: i64::try_from(table.columns.len()).unwrap_or(i64::MAX),
+            };
             Kind {
                 bound,
                 rows: kind.rows,
-                rounds: redirect_rounds(
-                    (rows_per_page, table.fillfactor),
-                    kind.rows,
-                    kind.redirects,
-                ),
+                waves: Waves::of(of_load, kind.into()),
+                rounds: redirect_rounds(of_load, kind.into()),
             }
         });
         let mut kinds: Vec<_> = kinds.collect();
         kinds.last_mut()?.bound = MILLION; // whatever the sum was rounded to
-        Some(Self {
-            rows_per_page,
-            kinds,
-        })
+        Some(Self { kinds })
     }
 
     fn of_block(&self, block: i64) -> &Kind {
@@ -91,29 +92,30 @@ impl PageKinds {
         of_blocks.take(rows as usize)
     }
 
-    /// The positions of a load of so many rows in their order: a number, and whether the row of
-    /// this number is there, or a filler with its values.
-    pub fn positions(&self, rows: i64) -> impl Iterator<Item = (i64, bool)> {
-        let per_page = self.rows_per_page;
+    /// Whether there are narrow rows, and so a second wave.
+    #[must_use]
+    pub fn has_narrow(&self) -> bool {
+        self.kinds.iter().any(|kind| kind.waves.has_narrow())
+    }
+
+    /// The positions of a wave of a load of so many rows in their order: a number, and whether the
+    /// row of this number is there, or a filler with its values, or one of NULLs.
+    pub fn positions(&self, wave: usize, rows: i64) -> impl Iterator<Item = (i64, Piece)> {
         let mut before = 0;
         let blocks = (0..).map_while(move |block| {
-            let of_block = self.of_block(block).rows;
+            let kind = self.of_block(block);
             let first = before;
-            before += of_block;
-            (first < rows).then_some((first, of_block))
+            before += kind.rows;
+            (first < rows).then_some((first, kind))
         });
-        let positions = blocks.flat_map(move |(first, of_block)| {
-            (0..per_page).map(move |position| {
-                let (without, with) = (
-                    position * of_block / per_page,
-                    (position + 1) * of_block / per_page,
-                );
-                (first + with, with > without)
-            })
+        let positions = blocks.flat_map(move |(first, kind)| {
+            let of_block = kind.waves.positions(wave);
+            of_block.map(move |(number, piece)| (first + number, piece))
         });
-        let positions = positions
-            .take_while(move |&(number, is_row)| number < rows || (number == rows && is_row));
-        positions.map(|(number, is_row)| (number.max(1), is_row))
+        let positions = positions.filter(move |&(number, piece)| {
+            number < rows || (number == rows && piece == Piece::Row)
+        });
+        positions.map(|(number, piece)| (number.max(1), piece))
     }
 }
 
@@ -126,13 +128,17 @@ impl PageKinds {
 /// Source: for the room `PageGetHeapFreeSpace`, src/backend/storage/page/bufpage.c
 /// (REL_18_STABLE).
 #[must_use]
-pub fn redirect_rounds((per_page, fillfactor): (i64, i64), rows: i64, redirects: i64) -> Vec<u16> {
+pub fn redirect_rounds(of_load: OfLoad, page: OfPage) -> Vec<u16> {
+    let OfPage {
+        rows, redirects, ..
+    } = page;
     let item = i64::from(SIZE_OF_ITEM_ID);
-    let usable = i64::from(BLCKSZ) - i64::from(SIZE_OF_PAGE_HEADER);
-    let reserve = i64::from(BLCKSZ) * (100 - fillfactor) / 100;
-    let tuple = ((usable - reserve) / per_page.max(1) - item).max(LEAST_TUPLE) / 8 * 8;
+    let usable = USABLE;
+    let tuple = of_load.tuple_bytes();
+    let unused = page.unused_at_first(of_load.per_page);
+    let has_items_for = of_load.per_page.max(rows + unused.unwrap_or(0));
     let has_room = |more: i64, done: i64| {
-        let items = per_page.max(rows + done + more);
+        let items = has_items_for.max(rows + done + more);
         let has_items = items > rows + done + more || items < i64::from(MAX_HEAP_TUPLES_PER_PAGE);
         has_items && tuple * (rows + more + 1) + item * (items + 1) <= usable
     };
@@ -157,9 +163,6 @@ pub fn redirect_rounds((per_page, fillfactor): (i64, i64), rows: i64, redirects:
     }
     of_rows
 }
-
-/// A header alone.
-const LEAST_TUPLE: i64 = 24;
 
 /// Rows that are behind a redirect, about.
 #[allow(clippy::cast_precision_loss)] // an estimate
@@ -208,14 +211,34 @@ mod tests {
     use super::*;
 
     fn kinds(rows_per_page: i64, kinds: &[(i64, i64)]) -> PageKinds {
-        let of = |&(bound, rows)| Kind {
-            bound,
-            rows,
-            rounds: redirect_rounds((rows_per_page, 100), rows, rows / 2),
+        let of_load = of_load(rows_per_page, 100);
+        let of = |&(bound, rows)| {
+            let page = of_page(rows, rows / 2);
+            Kind {
+                bound,
+                rows,
+                waves: Waves::of(of_load, page),
+                rounds: redirect_rounds(of_load, page),
+            }
         };
         PageKinds {
-            rows_per_page,
             kinds: kinds.iter().map(of).collect(),
+        }
+    }
+
+    fn of_load(per_page: i64, fillfactor: i64) -> OfLoad {
+        OfLoad {
+            per_page,
+            fillfactor,
+            columns: 3,
+        }
+    }
+
+    fn of_page(rows: i64, redirects: i64) -> OfPage {
+        OfPage {
+            rows,
+            redirects,
+            unused: 0,
         }
     }
 
@@ -223,13 +246,16 @@ mod tests {
     #[test]
     fn positions() {
         let of = kinds(5, &[(500_000, 2), (1_000_000, 5)]);
-        let all: Vec<_> = of.positions(100).collect();
-        let rows: Vec<_> = all.iter().filter(|at| at.1).map(|at| at.0).collect();
+        let all: Vec<_> = of.positions(0, 100).collect();
+        let rows = all.iter().filter(|at| at.1 == Piece::Row);
+        let rows: Vec<_> = rows.map(|at| at.0).collect();
         assert_eq!(rows, (1..=100).collect::<Vec<_>>());
-        assert_eq!(all.last(), Some(&(100, true)));
+        assert_eq!(all.last(), Some(&(100, Piece::Row)));
+        assert_eq!(of.positions(1, 100).count(), 0);
+        assert!(!of.has_narrow());
         let fillers = all.len() - rows.len();
         assert!((40..=46).contains(&fillers), "{fillers}"); // 100 rows by 3.5 a block of 5
-        assert!(all.iter().any(|&(number, is_row)| number == 1 && !is_row));
+        assert!(all.contains(&(1, Piece::Filler)));
     }
 
     /// Shares are kept among few blocks too.
@@ -251,6 +277,7 @@ mod tests {
             pages_frac,
             rows,
             redirects: 0,
+            unused: 0,
         };
         assert!(mean_rows(&[kind(1.0, 0), kind(0.01, 100)]).abs() < 1e-9);
         assert!((mean_rows(&[kind(0.33, 0), kind(0.66, 10)]) - 6.7).abs() < 1e-9);
@@ -259,16 +286,16 @@ mod tests {
     /// Pages with room for three versions of 120 bytes, and for fewer as redirects come.
     #[test]
     fn rounds_as_there_is_room() {
-        let of = redirect_rounds((65, 100), 62, 62);
+        let of = redirect_rounds(of_load(65, 100), of_page(62, 62));
         assert!(of.iter().all(|&round| round > 0));
         let of_round = |round| of.iter().filter(|&&one| one == round).count();
         assert_eq!((of_round(1), of_round(29)), (2, 1));
-        let full = redirect_rounds((65, 100), 65, 10);
+        let full = redirect_rounds(of_load(65, 100), of_page(65, 10));
         assert!(
             full.iter().all(|&round| round == 0),
             "no room for a version"
         );
-        let reserved = redirect_rounds((59, 90), 59, 10);
+        let reserved = redirect_rounds(of_load(59, 90), of_page(59, 10));
         assert_eq!(reserved.iter().filter(|&&round| round > 0).count(), 10);
     }
 

@@ -186,6 +186,11 @@ fn check_pages(path: &str, table: &TableSpec) -> Result<(), ProfileError> {
         within(&format!("{path}.pages_frac"), kind.pages_frac, 0.0..=1.0)?;
         within(&format!("{path}.rows"), kind.rows, 0..=per_page)?;
         within(&format!("{path}.redirects"), kind.redirects, 0..=kind.rows)?;
+        within(
+            &format!("{path}.unused"),
+            kind.unused,
+            0..=ROWS_PER_PAGE_MAX,
+        )?;
         sum += kind.pages_frac;
     }
     within(&format!("{path}.pages, their sum"), sum, 0.98..=1.02)?;

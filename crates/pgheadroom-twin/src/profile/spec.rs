@@ -11,6 +11,7 @@ use crate::executor::ColumnDefinition;
 use crate::profile::ProfileError;
 use crate::profile::elements_spec::ElementsSpec;
 use crate::profile::index_spec::IndexSpec;
+use crate::profile::page_shape::PageKindSpec;
 use crate::profile::server_spec::{ColumnCompression, ColumnStorage, Ignored, ServerSpec};
 
 /// A whole profile, its defaults filled in.
@@ -165,19 +166,6 @@ impl TableSpec {
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.name == name)
     }
-}
-
-/// Pages that have equally many rows.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PageKindSpec {
-    /// Share of the pages.
-    pub pages_frac: f64,
-    /// Rows on each.
-    pub rows: i64,
-    /// Of these, rows behind a redirected line pointer.
-    #[serde(default)]
-    pub redirects: i64,
 }
 
 /// REFERENCES.

@@ -84,7 +84,7 @@ SELECT format($statement$WITH s AS (
 SELECT jsonb_build_object('query', 'sample', 'pass', 'end', 'rows', jsonb_build_array(
   jsonb_build_object('oid', %10$s, 'table_pages', %11$s, 'drawn_percent', %5$s,
     'is_exact_length', %12$s, 'since_xids', %8$s,
-    'pages', (SELECT count(*) FROM p), 'rows', (SELECT sum(n) FROM p),
+    'pages', (SELECT count(*) FROM p), 'last_page', (SELECT max(blk) FROM p), 'rows', (SELECT sum(n) FROM p),
     'recent_rows', (SELECT sum(recent) FROM p),
     'page_moments', (SELECT to_jsonb(ARRAY[sum(n * n), sum(recent * recent), sum(n * recent)])
                      FROM p),
