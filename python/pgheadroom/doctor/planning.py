@@ -292,7 +292,41 @@ def _setting_claims(
                 of={"distance_bytes": float(distance)},
             )
         )
+    if finding.rule == "checkpoint-images":
+        claims.append(_images_claim(numbers, to))
+    if finding.rule == "autovacuum-limit":
+        claims.append(_VACUUMS_CLAIM)
     return tuple(claims)
+
+
+_VACUUMS_CLAIM = Claim(
+    measure="vacuums_frac",
+    unit="",
+    before=None,
+    # Of three that are due, as few as are judged, one may end behind the interval.
+    foreseen=Interval(low=0.6, mid=1.0, high=1.0, level=0.9),
+    basis="at a quarter of what it may cost autovacuum comes to each table when its rows have died",
+    how="its runs in an interval, by how often its triggers' worth of rows died in it",
+    of={},
+)
+
+
+def _images_claim(numbers: Mapping[str, FindingNumber], to: float | None) -> Claim:
+    before_s = numbers["checkpoint_timeout_s"]
+    assert isinstance(before_s, int), "the finding has it"
+    assert to is not None, "the setting is a number"
+    least = before_s / to
+    return Claim(
+        measure="images_frac",
+        unit="",
+        before=1.0,
+        # A twentieth fewer at least, or it has not paid. Arbitrary.
+        foreseen=Interval(low=0.0, mid=(least + 0.95) / 2, high=0.95, level=0.9),
+        basis=f"{least:.2f} of them where all change the same pages, all of them where each change "
+        "is of another page",
+        how="images a changed row since the step, by those in the interval before",
+        of={"before_s": float(before_s), "after_s": to},
+    )
 
 
 def _distances(

@@ -47,6 +47,8 @@ ClaimMeasure = Literal[
     "toast_n_dead_tup",
     "n_mod_since_analyze",
     "is_analyzed",
+    "images_frac",
+    "vacuums_frac",
     "checkpoints_by_wal",
     "setting",
     "is_valid",
@@ -211,6 +213,7 @@ class RemedyState:
         deletes: Rows of the referenced table that were deleted.
         checkpoints: That were requested, since the statistics began.
         wal_bytes: Where the write-ahead log is.
+        images: Full-page images, and rows changed on the whole server, since statistics began.
         leftovers: Invalid indexes that a rebuild which was stopped has left.
     """
 
@@ -230,6 +233,8 @@ class RemedyState:
     deletes: int | None = None
     checkpoints: int | None = None
     wal_bytes: int | None = None
+    images: int | None = None
+    rows: int | None = None
     leftovers: tuple[str, ...] = ()
 
 

@@ -15,6 +15,7 @@ from pgheadroom.errors import ConnectionFailed, SourceError
 from pgheadroom.plan.followers import came_since, followers_of
 from pgheadroom.plan.index_marks import has_marks
 from pgheadroom.plan.remedies import PlannedIndex, RemedyState, RemedyStep
+from pgheadroom.plan.wal_window import read_wal
 from pgheadroom.settings import checkpoint_counters
 from pgheadroom.sources import sql
 
@@ -81,8 +82,14 @@ def _looked(connection: psycopg.Connection[Any], step: RemedyStep) -> Seen:
         wal = wal_position(connection)
         setting = None if row is None else str(row["setting"])
         pending = None if row is None else bool(row["is_pending"])
+        counters = read_wal(connection)
         state = RemedyState(
-            setting=setting, is_pending=pending, checkpoints=checkpoints, wal_bytes=wal
+            setting=setting,
+            is_pending=pending,
+            checkpoints=checkpoints,
+            wal_bytes=wal,
+            images=counters.images,
+            rows=sum(table.rows for table in counters.tables.values()) + counters.elsewhere_rows,
         )
         return Seen(state=state, setting=row)
     assert step.table is not None, "the step is of a table"

@@ -41,6 +41,8 @@ CLAIMED: dict[ClaimMeasure, str] = {
     "toast_n_dead_tup": "dead rows of TOAST, at most",
     "n_mod_since_analyze": "rows changed since ANALYZE, at most",
     "is_analyzed": "analyzed",
+    "images_frac": "full-page images a changed row, by those before",
+    "vacuums_frac": "part of autovacuum's runs that are due and come",
     "checkpoints_by_wal": "checkpoints by WAL, for each distance of before",
     "setting": "in force",
     "is_valid": "valid",

@@ -28,6 +28,7 @@ from pgheadroom.progress import Say
 from pgheadroom.types import Interval
 from pgheadroom.units import show_bytes
 from pgheadroom.verify.comparing import ForecastVerdict
+from pgheadroom.verify.of_server import VacuumReading, judge_images, judge_vacuums, read_vacuums
 from pgheadroom.verify.values import ClaimOutcome, Verification
 from pgheadroom.verify.wal_saved import judge_wal
 
@@ -74,6 +75,16 @@ class DeadSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSeen:
+    """The log as it was watched for the plan and now, and autovacuum at both ends of now."""
+
+    before: WalWindow | None
+    now: WalWindow | None
+    begin: VacuumReading
+    end: VacuumReading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimCase:
     """
     What one claim is judged by.
@@ -85,6 +96,7 @@ class ClaimCase:
         begin: Dead rows when the interval began, of the table and of its TOAST table; None where
             there is none.
         end: The same at its end.
+        server: What was seen of the whole server.
     """
 
     step: RemedyStep
@@ -92,6 +104,7 @@ class ClaimCase:
     seen: Seen
     begin: tuple[DeadSeen | None, DeadSeen | None]
     end: tuple[DeadSeen | None, DeadSeen | None]
+    server: ServerSeen | None = None
 
 
 ClaimJudged = tuple[Value, ForecastVerdict, str]
@@ -131,10 +144,14 @@ def verify_remedies(
     steps = plan.remedies or ()
     begin_wal = read_wal(connection)
     begin = {step.number: _dead(connection, step) for step in steps}
+    begin_vacuums = read_vacuums(connection)
     say(f"watching for {length_s:g} s")
     sleep(length_s)
     end_wal = read_wal(connection)
     window = window_of(begin_wal, end_wal)
+    of_server = ServerSeen(
+        before=plan.wal, now=window, begin=begin_vacuums, end=read_vacuums(connection)
+    )
     outcomes: list[ClaimOutcome] = []
     for step in steps:
         known = None if record is None else record.step(step.number)
@@ -144,6 +161,7 @@ def verify_remedies(
             seen=look(connection, step),
             begin=begin[step.number],
             end=_dead(connection, step),
+            server=of_server,
         )
         outcomes += [
             _outcome(case, claim) for claim in step.claims if claim.measure != "wal_bytes_per_entry"
@@ -377,6 +395,17 @@ def _lookups(case: ClaimCase, claim: Claim) -> ClaimJudged:
     return inside(min(scans / deletes, 1.0), claim, note)
 
 
+def _images(case: ClaimCase, claim: Claim) -> ClaimJudged:
+    assert case.server is not None, "of a setting the server was seen"
+    seen = case.server
+    return judge_images(seen.before, seen.now, case.known, case.seen.state, claim)
+
+
+def _vacuums(case: ClaimCase, claim: Claim) -> ClaimJudged:
+    assert case.server is not None, "of a setting the server was seen"
+    return judge_vacuums(case.server.begin, case.server.end, claim)
+
+
 _JUDGES: dict[str, Callable[[ClaimCase, Claim], ClaimJudged]] = {
     "given_back_bytes": _given_back,
     "toast_given_back_bytes": _given_back,
@@ -388,6 +417,8 @@ _JUDGES: dict[str, Callable[[ClaimCase, Claim], ClaimJudged]] = {
     "setting": _setting,
     "is_valid": _validity,
     "deletes_by_index_frac": _lookups,
+    "images_frac": _images,
+    "vacuums_frac": _vacuums,
 }
 
 

@@ -67,7 +67,7 @@ def judge_wal(
         return None, "undecided", "the tables were not written in the interval"
     foreseen /= now.rows
     was, is_now = _a_row(before), _a_row(now)
-    mixed = _distance(before, now)
+    mixed = mixed_frac(before, now)
     doubt = (mixed + _OTHERS_FRAC) * max(was.high, is_now.high)
     low, high = was.low - is_now.high - doubt, was.high - is_now.low + doubt
     mid = (was.mid - is_now.mid) / foreseen
@@ -109,7 +109,7 @@ def _a_row(window: WalWindow) -> Interval:
     return Interval(low=low / rows, mid=mid / rows, high=high / rows, level=1.0)
 
 
-def _distance(before: WalWindow, now: WalWindow) -> float:
+def mixed_frac(before: WalWindow, now: WalWindow) -> float:
     """By which part of the changed rows the two differ in table and kind."""
     shares = [_shares(window) for window in (before, now)]
     return (
