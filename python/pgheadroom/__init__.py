@@ -5,7 +5,7 @@ A laboratory that measures on real servers, a page-level twin that predicts, an 
 closed loop of apply and verify. `docs/ARCHITECTURE.md` shows how it fits together.
 
 For programs, `import pgheadroom as ph`: `ph.read_profile`, `ph.observe`, `ph.advise`,
-`ph.doctor`, `ph.evaluate`, `ph.predict`, `ph.prove`, `ph.layout`, `ph.read_wal`
+`ph.doctor`, `ph.doctor_plan`, `ph.evaluate`, `ph.predict`, `ph.prove`, `ph.layout`, `ph.read_wal`
 (docs/python.md). They are loaded when they are first asked for.
 """
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pgheadroom.api import (
         advise,
         doctor,
+        doctor_plan,
         evaluate,
         layout,
         observe,
@@ -34,6 +35,7 @@ __all__ = [
     "__version__",
     "advise",
     "doctor",
+    "doctor_plan",
     "evaluate",
     "layout",
     "observe",

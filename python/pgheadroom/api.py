@@ -150,6 +150,54 @@ def doctor(conninfo: str = "", *, seconds: float | None = None) -> results.Diagn
     return examine_live(conninfo, {}, interval_s=seconds)
 
 
+def doctor_plan(
+    conninfo: str = "",
+    *,
+    seconds: float | None = None,
+    standbys: str | Sequence[str] = (),
+    rewrite: str = "auto",
+    settings: bool = False,
+    progress: Progress | None = None,
+) -> results.DoctorPlan:
+    """
+    Look as `doctor` does, and plan the remedies whose effect can be measured; only reading.
+
+    Args:
+        conninfo: A connection, as libpq takes it (URI or keywords); empty: as libpq's PG*.
+        seconds: Between two readings of counters; None: one reading, and what less is logged
+            cannot be verified afterwards.
+        standbys: A connection to each standby, to the same database: without their word no index
+            is dropped that they may read.
+        rewrite: How tables are rewritten: `auto` by what lets clients go on, `none`, or a tool:
+            `repack`, `pg_squeeze`, `pg_repack`, `vacuum-full`.
+        settings: The server's settings too.
+        progress: Called with what is being done.
+
+    Returns:
+        What was found and its plan. `pgheadroom apply` carries out the file that it is saved as,
+        and `pgheadroom verify` judges it: nothing here changes a database.
+
+    Raises:
+        ConnectionFailed: A server does not answer.
+        InputError: The server is a standby itself, or one that is named is none of its; no such
+            way to rewrite.
+        SourceError: The connection ended before a plan could be made.
+    """
+    from pgheadroom.doctor.planned import plan_live  # noqa: PLC0415 - only this function's
+
+    if seconds is not None and not 0 < seconds <= 86400:
+        raise ParameterError("seconds", f"{seconds:g}: expected more than 0, at most 86400")
+    show = progress or _quiet
+    return plan_live(
+        conninfo,
+        interval_s=seconds,
+        standbys=_names(standbys),
+        rewrite=rewrite,
+        settings=settings,
+        say=lambda what: show(0, 0, what),
+    )
+
+
 def evaluate(profile: Source, *, server: str | None = None) -> Profile:
     """
     Have a throw-away server evaluate what the twin cannot of indexes' expressions and predicates.

@@ -13,17 +13,19 @@ from pgheadroom.on_demand import on_demand
 
 if TYPE_CHECKING:
     from pgheadroom.advise.advice import Advice
+    from pgheadroom.doctor.planned import DoctorPlan
     from pgheadroom.doctor.values import Diagnosis
     from pgheadroom.layout.values import Layout
     from pgheadroom.predict.values import Prediction
     from pgheadroom.prove import Proof
     from pgheadroom.wal.values import WalStats
 
-__all__ = ["Advice", "Diagnosis", "Layout", "Prediction", "Proof", "WalStats"]
+__all__ = ["Advice", "Diagnosis", "DoctorPlan", "Layout", "Prediction", "Proof", "WalStats"]
 
 _HOMES = {
     "Advice": "advise.advice",
     "Diagnosis": "doctor.values",
+    "DoctorPlan": "doctor.planned",
     "Layout": "layout.values",
     "Prediction": "predict.values",
     "Proof": "prove",

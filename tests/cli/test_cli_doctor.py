@@ -156,7 +156,7 @@ def test_a_plan_and_its_forms(server: Cluster, in_process: Run, tmp_path: Path) 
     for options, why in (
         (("--settings",), "--settings does nothing without a plan"),
         (("--standby", "dbname=x"), "--standby does nothing without a plan"),
-        (("--plan", "p.json", "--rewrite", "copy"), "rewrite 'copy' is not known"),
+        (("--plan", "p.json", "--rewrite", "copy"), "--rewrite 'copy' is not known"),
         (("--plan", "p.json", "dbname=x", "dbname=y"), "--plan does nothing with several servers"),
     ):
         odd = in_process("doctor", *where, *options)

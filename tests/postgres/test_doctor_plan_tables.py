@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,8 +12,10 @@ from doctor_sides import conninfo, run
 from test_doctor_plan import SETTINGS, planned, states, verdicts, verified, written
 from test_doctor_rules import asked, servers
 
+import pgheadroom as ph
 from pgheadroom.cli.app import run as command
-from pgheadroom.plan import Plan
+from pgheadroom.errors import InputError
+from pgheadroom.plan import Plan, read_plan
 from pgheadroom.plan.remedies import RemedyStep
 from pgheadroom.servers import Cluster, Host, ServerPrograms
 
@@ -136,3 +139,26 @@ def test_a_toast_table_is_vacuumed(programs_of: ServerPrograms, tmp_path: Path) 
         assert verdicts(verified(cluster, path, "")) == {("late", "toast_n_dead_tup"): "held"}
         run(cluster, "postgres", "UPDATE late SET v = v || 'y'")
         assert verdicts(verified(cluster, path, "")) == {("late", "toast_n_dead_tup"): "failed"}
+
+
+def test_by_a_program(newest: ServerPrograms, tmp_path: Path) -> None:
+    """A program plans and saves; the command line carries out what it saved."""
+    told: list[str] = []
+    with server(newest, _MADE) as cluster:
+        target = conninfo(cluster, "postgres")
+        made = ph.doctor_plan(target, progress=lambda *step: told.append(step[2]), seconds=0.01)
+        rules = {one.rule for one in made.found.findings}
+        assert rules >= {"never-analyzed", "parent-never-analyzed", "statistics-behind"}
+        assert [row["sql"] for row in made.rows()] == [step.sql for step in made.steps]
+        assert made.summary().startswith("3 steps for ")
+        assert told == ["watching for 0.01 s"]
+        path = made.save(tmp_path / "plan.json")
+        assert json.loads(path.read_text(encoding="utf-8")) == made.to_json()
+        assert read_plan(path) == made.plan
+        assert planned(cluster, rules=STATISTICS).remedies, "nothing was changed by that"
+        assert command(["apply", str(path), target, "--yes"]) == 0
+        assert states(path) == ["done"] * 3
+        standby = ph.doctor_plan(target, standbys=())
+        assert standby.steps == ()
+        with pytest.raises(InputError, match="is no standby"):
+            ph.doctor_plan(target, standbys=target)

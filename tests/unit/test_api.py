@@ -28,6 +28,7 @@ LEDGER = ROOT / "tests" / "unit" / "observed" / "ledger.json"
 FUNCTIONS = (
     "advise",
     "doctor",
+    "doctor_plan",
     "evaluate",
     "layout",
     "observe",
@@ -68,7 +69,7 @@ def test_annotations_are_there_at_runtime(name: str) -> None:
     """Programs that read hints found names of type checking: `Prediction` was not defined."""
     hints = typing.get_type_hints(getattr(ph, name))
     homes = {"advise": "Advice", "layout": "Layout", "prove": "Proof", "predict": "Prediction"}
-    homes["doctor"] = "Diagnosis"
+    homes |= {"doctor": "Diagnosis", "doctor_plan": "DoctorPlan"}
     expected = homes.get(name, "WalStats" if name == "read_wal" else "Profile")
     assert hints["return"].__name__ == expected
     assert all(not isinstance(hint, str) for hint in hints.values())
@@ -194,6 +195,8 @@ def test_a_profile_of_pgbench_as_rows() -> None:
         (lambda: ph.advise(LEDGER, tables=["nobody"]), "table", "nobody"),
         (lambda: ph.observe("host=localhost", seconds=0), "seconds", "expected"),
         (lambda: ph.doctor("host=localhost", seconds=0), "seconds", "more than 0"),
+        (lambda: ph.doctor_plan("host=localhost", seconds=0), "seconds", "more than 0"),
+        (lambda: ph.doctor_plan("host=localhost", rewrite="cluster"), "rewrite", "cluster"),
         (lambda: ph.prove(HEARTBEAT, server="one"), "server", "one"),
     ],
 )

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pgheadroom.errors import InputError
+from pgheadroom.errors import ParameterError
 from pgheadroom.plan.values import TableMark, Target, Tool
 from pgheadroom.quoting import called, printable, shell_word, shown_literal
 from pgheadroom.types import Interval
@@ -190,11 +190,11 @@ def tool_of(option: str) -> Tool:
     The rewriting tool that a user names.
 
     Raises:
-        InputError: No such tool.
+        ParameterError: No such tool.
     """
     if option not in OPTIONS:
         known = ", ".join(["none", "auto", *OPTIONS])
-        raise InputError(f"rewrite {option!r} is not known: expected one of {known}")
+        raise ParameterError("rewrite", f"{option!r} is not known: expected one of {known}")
     return OPTIONS[option]  # type: ignore[return-value]  # the values are tools
 
 
