@@ -4,7 +4,7 @@ The doctor's two sides of what loads leave behind, of settings, and of what stan
 
 from __future__ import annotations
 
-from doctor_sides import Scenario, equal
+from doctor_sides import DAY_S, Scenario, equal
 
 _RELOAD = "SELECT pg_reload_conf();\n"
 _PAIR = (
@@ -148,8 +148,9 @@ PLAIN = (
         silent="UPDATE t SET v = 'x' WHERE id < 5250;\n",
         check=lambda finding, _: equal(
             (finding.numbers["changed"], finding.numbers["trigger_rows"], finding.remedy.sql),
-            (5250, 1050, ("ANALYZE public.t",)),
+            (5250, 1050, ('ANALYZE "public"."t"',)),
         ),
+        ahead_s=(60 * DAY_S, 60 * DAY_S),  # beyond two naptimes of this server
     ),
     Scenario(
         rule="statistics-behind",
@@ -158,6 +159,16 @@ PLAIN = (
         severity="info",
         common=_CHANGED + "UPDATE t SET v = 'x' WHERE id <= 5250;\n",
         silent="ALTER TABLE t SET (autovacuum_analyze_scale_factor = 0.2);\n",
+        ahead_s=(60 * DAY_S, 60 * DAY_S),
+    ),
+    Scenario(
+        rule="statistics-behind",
+        name="just-analyzed",
+        about="t",
+        severity="info",
+        common=_CHANGED + "UPDATE t SET v = 'x' WHERE id <= 5250;\n",
+        # Within two naptimes of the ANALYZE autovacuum need not have come.
+        ahead_s=(60 * DAY_S, 0.0),
     ),
     Scenario(
         rule="statistics-target-zero",
