@@ -9,14 +9,36 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "access/relation.h"
 #include "access/tableam.h"
+#include "catalog/index.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
+#include "utils/inval.h"
 #include "utils/relcache.h"
 #include "utils/syscache.h"
 
 #include "clustered_heap.h"
+
+/*
+ * Which index was marked, as far as this session has asked, for a few tables.
+ *
+ * A mark that is set or taken away tells other sessions of the index alone, so
+ * any change that the relation cache hears of makes us ask again: that takes a
+ * microsecond or two.
+ */
+typedef struct Known
+{
+	Oid			heap;
+	Oid			index;			/* InvalidOid: none */
+	uint64		changes;		/* when it was asked */
+} Known;
+
+#define KNOWN_INDEXES 64		/* arbitrary: tables that a session fills by turns */
+
+static Known known_indexes[KNOWN_INDEXES];
+static uint64 changes = 1;
 
 /*
  * The index that is marked, or InvalidOid.
@@ -75,10 +97,65 @@ index_gives_order(Relation heap, Relation index)
 	return true;
 }
 
+/*
+ * Opens the index that rows of this table are placed by; NULL: they are not
+ * placed. To be closed with RowExclusiveLock.
+ *
+ * Whoever inserts has locked the table and, as a rule, the index already
+ * (ExecInsert, nodeModifyTable.c), so it stays; but it may become invalid
+ * meanwhile (DROP INDEX CONCURRENTLY), or lose the mark.
+ */
+Relation
+open_cluster_index(Relation heap)
+{
+	Oid			relid = RelationGetRelid(heap);
+	Known	   *known = &known_indexes[relid % KNOWN_INDEXES];
+	Relation	index;
+
+	if (known->heap != relid || known->changes != changes)
+	{
+		/* What comes in while we look counts as later. */
+		uint64		changes_before = changes;
+
+		known->index = clustered_index_oid(heap);
+		known->heap = relid;
+		known->changes = changes_before;
+	}
+	if (!OidIsValid(known->index) || ReindexIsProcessingIndex(known->index))
+		return NULL;
+	index = try_relation_open(known->index, RowExclusiveLock);
+	if (index == NULL)
+		return NULL;
+	if (!index_gives_order(heap, index))
+	{
+		relation_close(index, RowExclusiveLock);
+		return NULL;
+	}
+	return index;
+}
+
+static void
+count_change(Datum arg, Oid relid)
+{
+	changes++;
+}
+
+void
+cluster_index_init(void)
+{
+	CacheRegisterRelcacheCallback(count_change, (Datum) 0);
+}
+
 bool
-is_plain_heap(Relation relation)
+is_heap(Relation relation)
 {
 	return (relation->rd_rel->relkind == RELKIND_RELATION ||
 			relation->rd_rel->relkind == RELKIND_MATVIEW) &&
 		relation->rd_tableam == GetHeapamTableAmRoutine();
+}
+
+bool
+has_heap_pages(Relation relation)
+{
+	return is_heap(relation) || is_clustered_heap(relation);
 }

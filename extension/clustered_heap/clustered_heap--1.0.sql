@@ -32,3 +32,12 @@ AS 'MODULE_PATHNAME', 'cluster_place';
 
 COMMENT ON FUNCTION cluster_place() IS
 'BEFORE INSERT row trigger: puts each row beside its neighbours in the index marked by CLUSTER ON';
+
+CREATE FUNCTION clustered_heap_handler(internal)
+RETURNS table_am_handler
+LANGUAGE C STRICT
+AS 'MODULE_PATHNAME', 'clustered_heap_handler';
+
+CREATE ACCESS METHOD clustered_heap TYPE TABLE HANDLER clustered_heap_handler;
+COMMENT ON ACCESS METHOD clustered_heap IS
+'heap whose rows are kept in the order of the index marked by CLUSTER ON';

@@ -15,5 +15,7 @@ void		_PG_init(void);
 void
 _PG_init(void)
 {
+	cluster_index_init();
+	access_method_init();
 	sort_init();
 }

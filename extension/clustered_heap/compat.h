@@ -113,6 +113,42 @@ compat_add_page(Relation heap)
 	return block;
 }
 
+/* Options of an insert became unsigned in 19. */
+#if PG_VERSION_NUM >= 190000
+typedef uint32 InsertOptions;
+#else
+typedef int InsertOptions;
+#endif
+
+/*
+ * The arguments of tuple_update: 16 made a word of whether indexes are to be
+ * updated, 19 added options.
+ */
+#if PG_VERSION_NUM >= 190000
+#define TUPLE_UPDATE_PARAMETERS \
+	Relation heap, ItemPointer otid, TupleTableSlot *slot, CommandId cid, \
+	uint32 options, Snapshot snapshot, Snapshot crosscheck, bool wait, \
+	TM_FailureData *tmfd, LockTupleMode *lockmode, TU_UpdateIndexes *update_indexes
+#define TUPLE_UPDATE_ARGUMENTS \
+	heap, otid, slot, cid, options, snapshot, crosscheck, wait, tmfd, lockmode, \
+	update_indexes
+#else
+#if PG_VERSION_NUM >= 160000
+#define TUPLE_UPDATE_PARAMETERS \
+	Relation heap, ItemPointer otid, TupleTableSlot *slot, CommandId cid, \
+	Snapshot snapshot, Snapshot crosscheck, bool wait, TM_FailureData *tmfd, \
+	LockTupleMode *lockmode, TU_UpdateIndexes *update_indexes
+#else
+#define TUPLE_UPDATE_PARAMETERS \
+	Relation heap, ItemPointer otid, TupleTableSlot *slot, CommandId cid, \
+	Snapshot snapshot, Snapshot crosscheck, bool wait, TM_FailureData *tmfd, \
+	LockTupleMode *lockmode, bool *update_indexes
+#endif
+#define TUPLE_UPDATE_ARGUMENTS \
+	heap, otid, slot, cid, snapshot, crosscheck, wait, tmfd, lockmode, \
+	update_indexes
+#endif
+
 /* The arguments of planner_hook; 19 added EXPLAIN's state. */
 #if PG_VERSION_NUM >= 190000
 #define PLANNER_PARAMETERS \

@@ -1,12 +1,13 @@
 /*
  * place.c
- *		cluster_place(): a BEFORE INSERT row trigger that tells plain heap on
- *		which page the row that is about to come belongs.
+ *		Tells heap on which page the row that is about to come belongs: for
+ *		cluster_place(), a BEFORE INSERT row trigger on plain heap, and for the
+ *		access method clustered_heap.
  *
  * Nothing is written here but pages of zeros and the free space map, and
  * nothing is remembered about pages: heap has one hint for each relation, the
  * page to try first (RelationSetTargetBlock), which it resets itself wherever
- * the file shrinks. The trigger sets that hint. A wrong one costs order, never
+ * the file shrinks. Here that hint is set. A wrong one costs order, never
  * a row: heap locks the page, looks whether the row fits, and asks the free
  * space map if it does not (RelationGetBufferForTuple, hio.c).
  *
@@ -33,11 +34,11 @@
 #include "access/htup_details.h"
 #include "access/nbtree.h"
 #include "access/relation.h"
-#include "catalog/index.h"
 #include "commands/trigger.h"
 #include "fmgr.h"
 #include "storage/bufmgr.h"
 #include "storage/freespace.h"
+#include "utils/memutils.h"
 #include "utils/rel.h"
 
 #include "clustered_heap.h"
@@ -55,20 +56,29 @@ PG_FUNCTION_INFO_V1(cluster_place);
  */
 #define EMPTY_PAGE_TRIES 4
 
-/* What one statement knows about one table; kept in the trigger's fn_extra. */
-typedef struct Statement
-{
-	Oid			heap;
-	Oid			index;			/* InvalidOid: rows are not placed */
-} Statement;
-
 /* Where a row belongs by its key. */
 typedef struct Place
 {
 	BlockNumber neighbour;		/* page of the row before it, or else after */
 	bool		at_end;			/* no row stands behind it */
 	Buffer		leaf;			/* its leaf of the index, pinned, not locked */
+	BlockNumber leaf_block;
 } Place;
+
+/*
+ * Rows that are inserted before any of them gets its index entries, as COPY
+ * does it: the index does not tell which empty page has been taken for a leaf,
+ * so that each row would take another one.
+ */
+struct Batch
+{
+	int			count;
+	struct
+	{
+		BlockNumber leaf;
+		BlockNumber taken;
+	}			pages[FLEXIBLE_ARRAY_MEMBER];
+};
 
 /* Room that a row needs on a page. */
 typedef struct Need
@@ -84,39 +94,6 @@ typedef struct Need
  * heap. It says nothing about pages, and may be wrong.
  */
 static Oid	appended_to = InvalidOid;
-
-/*
- * Opens the index that gives the order; NULL: rows are not placed.
- *
- * The statement has locked the table and, as the executor does before it calls
- * triggers, the index (ExecInsert, nodeModifyTable.c). So both stay, but the
- * index may become invalid meanwhile (DROP INDEX CONCURRENTLY).
- */
-static Relation
-open_index(Relation heap, FmgrInfo *flinfo)
-{
-	Statement  *statement = (Statement *) flinfo->fn_extra;
-	Relation	index;
-
-	if (statement == NULL || statement->heap != RelationGetRelid(heap))
-	{
-		statement = MemoryContextAlloc(flinfo->fn_mcxt, sizeof(Statement));
-		statement->heap = RelationGetRelid(heap);
-		statement->index = clustered_index_oid(heap);
-		flinfo->fn_extra = statement;
-	}
-	if (!OidIsValid(statement->index) || ReindexIsProcessingIndex(statement->index))
-		return NULL;
-	index = try_relation_open(statement->index, RowExclusiveLock);
-	if (index == NULL)
-		return NULL;
-	if (!index_gives_order(heap, index))
-	{
-		relation_close(index, RowExclusiveLock);
-		return NULL;
-	}
-	return index;
-}
 
 /*
  * The row's key as the index compares it. Of equal keys, the place is behind
@@ -186,9 +163,8 @@ last_block(Page page, OffsetNumber offnum)
 	return ItemPointerGetBlockNumber(BTreeTupleGetMaxHeapTID(entry));
 }
 
-/* Finds where the row belongs; false: the index is empty. */
 static bool
-find_place(Relation heap, Relation index, HeapTuple row, Place *place)
+descend(Relation heap, Relation index, HeapTuple row, Place *place)
 {
 	BTScanInsert key = key_of_row(heap, index, row);
 	Buffer		leaf = remembered_leaf(index, key);
@@ -225,9 +201,38 @@ find_place(Relation heap, Relation index, HeapTuple row, Place *place)
 	place->neighbour = last_block(page, low > first ? OffsetNumberPrev(low) : low);
 	place->at_end = P_RIGHTMOST(opaque) && low > PageGetMaxOffsetNumber(page);
 	place->leaf = leaf;
+	place->leaf_block = BufferGetBlockNumber(leaf);
 	_bt_unlockbuf(index, leaf);
 	pfree(key);
 	return true;
+}
+
+/*
+ * Finds where the row belongs; false: the index is empty.
+ *
+ * Comparing values that are passed by reference may leave memory behind, and
+ * not every caller's context ends with the row.
+ */
+static bool
+find_place(Relation heap, Relation index, HeapTuple row, Place *place)
+{
+	TupleDesc	desc = RelationGetDescr(index);
+	bool		by_value = true;
+	MemoryContext context;
+	MemoryContext before;
+	bool		found;
+
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+		by_value = by_value && TupleDescAttr(desc, i)->attbyval;
+	if (by_value)
+		return descend(heap, index, row, place);
+	context = AllocSetContextCreate(CurrentMemoryContext, "clustered_heap row",
+									ALLOCSET_SMALL_SIZES);
+	before = MemoryContextSwitchTo(context);
+	found = descend(heap, index, row, place);
+	MemoryContextSwitchTo(before);
+	MemoryContextDelete(context);
+	return found;
 }
 
 /*
@@ -376,9 +381,42 @@ empty_block(Relation heap)
 	return block;
 }
 
+Batch *
+batch_begin(int row_count)
+{
+	Batch	   *batch = palloc(offsetof(Batch, pages) +
+							   row_count * sizeof(batch->pages[0]));
+
+	batch->count = 0;
+	return batch;
+}
+
+/* An empty page; in a batch, first the one that its rows of this leaf took. */
+static BlockNumber
+page_for_latecomers(Relation heap, BlockNumber leaf, const Need *need, Batch *batch)
+{
+	int			i;
+
+	if (batch == NULL)
+		return empty_block(heap);
+	for (i = batch->count - 1; i >= 0; i--)
+		if (batch->pages[i].leaf == leaf)
+			break;
+	if (i >= 0 && block_takes(heap, batch->pages[i].taken, need))
+		return batch->pages[i].taken;
+	if (i < 0)
+	{
+		i = batch->count++;
+		batch->pages[i].leaf = leaf;
+	}
+	batch->pages[i].taken = empty_block(heap);
+	return batch->pages[i].taken;
+}
+
 /* The page for a row, by the three steps above; releases the leaf. */
 static BlockNumber
-block_of_place(Relation heap, Relation index, Place *place, const Need *need)
+block_of_place(Relation heap, Relation index, Place *place, const Need *need,
+			   Batch *batch)
 {
 	/* Read after the index: what its entries name is there by now. */
 	BlockNumber end = RelationGetNumberOfBlocks(heap);
@@ -393,31 +431,69 @@ block_of_place(Relation heap, Relation index, Place *place, const Need *need)
 	if (highest != InvalidBlockNumber && highest != place->neighbour &&
 		highest < end && block_takes(heap, highest, need))
 		return highest;
-	return empty_block(heap);
+	return page_for_latecomers(heap, place->leaf_block, need, batch);
 }
 
-/* Sets heap's hint for the row that is about to be inserted. */
-static void
-place_row(Relation heap, Relation index, HeapTuple row)
+/*
+ * Sets heap's hint for the row that is about to be inserted; false: heap is to
+ * do as it would without us.
+ */
+bool
+place_row(Relation heap, Relation index, HeapTuple row, Batch *batch)
 {
 	Need		need = need_of_row(heap, row);
 	Place		place;
 
 	/* Heap will refuse it. */
 	if (need.len > MaxHeapTupleSize)
-		return;
+		return false;
 	if (!find_place(heap, index, row, &place))
-		return;
+		return false;
 	if (place.at_end && appended_to == RelationGetRelid(heap))
 	{
 		ReleaseBuffer(place.leaf);
-		return;
+		return false;
 	}
-	RelationSetTargetBlock(heap, block_of_place(heap, index, &place, &need));
+	RelationSetTargetBlock(heap, block_of_place(heap, index, &place, &need, batch));
 	if (place.at_end)
 		appended_to = RelationGetRelid(heap);
 	else if (appended_to == RelationGetRelid(heap))
 		appended_to = InvalidOid;
+	return true;
+}
+
+/* Whether the row comes behind all that are there; so does every row of an empty table. */
+bool
+row_goes_to_end(Relation heap, Relation index, HeapTuple row)
+{
+	Place		place;
+
+	if (!find_place(heap, index, row, &place))
+		return true;
+	ReleaseBuffer(place.leaf);
+	return place.at_end;
+}
+
+/*
+ * Sets heap's hint for a new version of a row that does not fit on the page of
+ * the old one. (heap_update keeps it there if it does, whatever its key.)
+ */
+void
+place_version(Relation heap, HeapTuple row, ItemPointer old)
+{
+	Need		need = need_of_row(heap, row);
+	Need		beside = need;
+	Relation	index;
+
+	/* The reserve is for this. */
+	beside.reserve = 0;
+	if (block_takes(heap, ItemPointerGetBlockNumber(old), &beside))
+		return;
+	index = open_cluster_index(heap);
+	if (index == NULL)
+		return;
+	(void) place_row(heap, index, row, NULL);
+	relation_close(index, RowExclusiveLock);
 }
 
 /* The trigger. The row is returned as it came. */
@@ -441,12 +517,13 @@ cluster_place(PG_FUNCTION_ARGS)
 						trigger->tg_trigger->tgname)));
 
 	heap = trigger->tg_relation;
-	if (is_plain_heap(heap))
+	/* Tables of access method clustered_heap are placed without. */
+	if (is_heap(heap))
 	{
-		index = open_index(heap, fcinfo->flinfo);
+		index = open_cluster_index(heap);
 		if (index != NULL)
 		{
-			place_row(heap, index, trigger->tg_trigtuple);
+			(void) place_row(heap, index, trigger->tg_trigtuple, NULL);
 			relation_close(index, RowExclusiveLock);
 		}
 	}

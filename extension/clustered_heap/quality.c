@@ -254,10 +254,10 @@ open_table(Oid relid)
 				 errmsg("\"%s\" is a partitioned table, which has no rows of its own",
 						RelationGetRelationName(heap)),
 				 errhint("Call cluster_quality() for each of its partitions (pg_partition_tree).")));
-	if (!is_plain_heap(heap))
+	if (!has_heap_pages(heap))
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not a table or materialized view of access method heap",
+				 errmsg("\"%s\" is not a table or materialized view of access method heap or clustered_heap",
 						RelationGetRelationName(heap))));
 	if (RELATION_IS_OTHER_TEMP(heap))
 		ereport(ERROR,

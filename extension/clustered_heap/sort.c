@@ -160,7 +160,7 @@ with_order(Query *parse)
 	if (source == 0 || promises_order(rt_fetch(source, parse->rtable)->subquery))
 		return parse;
 	heap = table_open(rt_fetch(parse->resultRelation, parse->rtable)->relid, NoLock);
-	if (is_plain_heap(heap))
+	if (has_heap_pages(heap))
 	{
 		index_oid = clustered_index_oid(heap);
 		if (OidIsValid(index_oid))

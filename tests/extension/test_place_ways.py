@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -62,11 +63,15 @@ def test_copy_is_not_placed(session: Session) -> None:
     assert pages(session, "t", "t_k")[0] < plain / 2
 
 
+@pytest.mark.parametrize("method", ["heap", "clustered_heap"])
 def test_dump_and_restore(
-    cluster: Cluster, extended: ServerPrograms, database: str, session: Session
+    cluster: Cluster, extended: ServerPrograms, database: str, session: Session, method: str
 ) -> None:
-    """pg_dump carries the mark and the trigger, which work in the restored database at once."""
+    """pg_dump carries the mark and the trigger or access method, which work at once."""
     session.execute(TABLE)
+    if method == "clustered_heap":
+        session.execute("DROP TRIGGER place ON t")
+        session.execute("ALTER TABLE t SET ACCESS METHOD clustered_heap")
     session.execute("INSERT INTO t SELECT 10 * g + 5, 'late' FROM generate_series(1, 20000, 50) g")
     dump, _ = find_client("pg_dump", extended)
     psql, _ = find_client("psql", extended)
@@ -97,15 +102,39 @@ def test_dump_and_restore(
         session.execute(f"DROP DATABASE {restored} WITH (FORCE)")
 
 
+def library_of(session: Session, extended: ServerPrograms) -> Path:
+    """The extension's library in the copied server."""
+    folder = session.execute("SELECT setting FROM pg_config WHERE name = 'PKGLIBDIR'").fetchone()
+    assert folder is not None
+    return extended.bin_dir.parent.joinpath(str(folder[0])) / "clustered_heap.so"
+
+
+def test_library_of_a_table_is_missing(
+    cluster: Cluster, extended: ServerPrograms, database: str, session: Session
+) -> None:
+    """A table of the access method can neither be read nor dropped then, and loses nothing."""
+    session.execute("CREATE TABLE kept USING clustered_heap AS SELECT 1 AS k")
+    library = library_of(session, extended)
+    away = library.with_suffix(".away")
+    library.rename(away)
+    try:
+        with cluster.connect(database) as other:
+            for statement in ("SELECT * FROM kept", "DROP TABLE kept"):
+                with pytest.raises(psycopg.errors.UndefinedFile, match="clustered_heap"):
+                    other.execute(statement)
+    finally:
+        away.rename(library)
+    with cluster.connect(database) as other:
+        assert other.execute("SELECT * FROM kept").fetchone() == (1,)
+
+
 @pytest.mark.each
 def test_library_is_missing(
     cluster: Cluster, extended: ServerPrograms, database: str, session: Session
 ) -> None:
     """Without the library an INSERT fails by name; the way out does without it."""
     session.execute(TABLE)
-    folder = session.execute("SELECT setting FROM pg_config WHERE name = 'PKGLIBDIR'").fetchone()
-    assert folder is not None
-    library = extended.bin_dir.parent.joinpath(str(folder[0])) / "clustered_heap.so"
+    library = library_of(session, extended)
     away = library.with_suffix(".away")
     library.rename(away)
     try:

@@ -1,5 +1,5 @@
 """
-Many sessions write a table that `cluster_place()` keeps in order, and servers that crash under it.
+Many sessions write a table that is kept in order, and servers crash under it.
 
 Whatever happens, the rows that are there afterwards are those that were committed, the index and
 the table agree, and (where the server has amcheck) both pass its checks.
@@ -21,13 +21,22 @@ Session = psycopg.Connection[tuple[object, ...]]
 
 WRITERS = 8
 TABLE = """
-CREATE TABLE t (k int, writer int, v text) WITH (fillfactor = 90);
+CREATE TABLE t (k int, writer int, v text) USING {method} WITH (fillfactor = 90);
 INSERT INTO t SELECT 100 * g, -1, repeat('x', 200) FROM generate_series(1, 5000) g;
 CREATE INDEX t_k ON t (k);
 ALTER TABLE t CLUSTER ON t_k;
 CLUSTER t;
-CREATE TRIGGER place BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION cluster_place();
 """
+TRIGGER = "CREATE TRIGGER place BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION cluster_place()"
+METHODS = ("heap", "clustered_heap")
+"""By the trigger, and by the access method."""
+
+
+def make(session: Session, method: str) -> None:
+    """The table, kept in order by that method."""
+    session.execute(TABLE.format(method=method))
+    if method == "heap":
+        session.execute(TRIGGER)
 
 
 def check(session: Session, table: str = "t", index: str = "t_k") -> None:
@@ -48,6 +57,21 @@ def check(session: Session, table: str = "t", index: str = "t_k") -> None:
     if session.execute(has_amcheck).fetchone() is not None:
         session.execute("CREATE EXTENSION IF NOT EXISTS amcheck")
         session.execute(f"SELECT bt_index_check('{index}', true)")
+        verify_heap(session, table)
+
+
+def verify_heap(session: Session, table: str) -> None:
+    """
+    What amcheck says of the table; of the access method it is told that it is heap.
+
+    verify_heapam takes none but heap, which is what the pages are; the change of the catalog is
+    rolled back.
+    """
+    with session.transaction(force_rollback=True):
+        session.execute(
+            "UPDATE pg_class SET relam = (SELECT oid FROM pg_am WHERE amname = 'heap') "
+            f"WHERE oid = '{table}'::regclass"
+        )
         assert session.execute(f"SELECT * FROM verify_heapam('{table}')").fetchall() == []
 
 
@@ -109,9 +133,12 @@ def a_writer(
 
 
 @pytest.mark.each
-def test_writers_and_maintenance(cluster: Cluster, database: str, session: Session) -> None:
+@pytest.mark.parametrize("method", METHODS)
+def test_writers_and_maintenance(
+    cluster: Cluster, database: str, session: Session, method: str
+) -> None:
     """Eight writers beside VACUUM, REINDEX CONCURRENTLY, another mark and no mark: nothing lost."""
-    session.execute(TABLE)
+    make(session, method)
     session.execute("CREATE INDEX t_other ON t (writer, k)")
 
     def maintain() -> None:
@@ -133,14 +160,15 @@ def test_writers_and_maintenance(cluster: Cluster, database: str, session: Sessi
     assert session.execute("SELECT count(*) FROM t WHERE writer < 0").fetchone() == (5000,)
 
 
-def test_truncated_between(cluster: Cluster, database: str, session: Session) -> None:
+@pytest.mark.parametrize("method", METHODS)
+def test_truncated_between(cluster: Cluster, database: str, session: Session, method: str) -> None:
     """
     A session that has inserted goes on after others have emptied or shrunk the table.
 
     A block number kept over statements led to "could not read blocks 23809..23809" here: what
     tells heap of the page is its own hint, which it resets.
     """
-    session.execute(TABLE)
+    make(session, method)
     with cluster.connect(database) as other:
         for statement in (
             "TRUNCATE t",
@@ -160,11 +188,12 @@ def test_truncated_between(cluster: Cluster, database: str, session: Session) ->
     assert found[0] >= 2
 
 
+@pytest.mark.parametrize("method", METHODS)
 def test_table_is_emptied_while_a_statement_waits(
-    cluster: Cluster, database: str, session: Session
+    cluster: Cluster, database: str, session: Session, method: str
 ) -> None:
     """A prepared INSERT that waits for TRUNCATE, CLUSTER or DROP INDEX goes on in what is there."""
-    session.execute(TABLE)
+    make(session, method)
     session.execute(
         "PREPARE one AS INSERT INTO t SELECT 70 * g, 2, 'w' FROM generate_series(1, 500) g"
     )
@@ -186,7 +215,7 @@ def test_table_is_emptied_while_a_statement_waits(
     assert session.execute("SELECT count(*) FROM t WHERE v = 'w'").fetchone() == (1500,)
 
 
-def crash(extended: ServerPrograms, crashes: int) -> None:
+def crash(extended: ServerPrograms, crashes: int, method: str) -> None:
     """Stop a server at once under eight writers, again and again; every committed row is there."""
     with Host(extended) as host:
         cluster = host.cluster("main")
@@ -194,7 +223,7 @@ def crash(extended: ServerPrograms, crashes: int) -> None:
         cluster.start(settings)
         with cluster.connect() as session:
             session.execute("CREATE EXTENSION clustered_heap")
-            session.execute(TABLE)
+            make(session, method)
         rng = random.Random(7)
         committed: dict[int, int] = dict.fromkeys(range(WRITERS), 0)
         for _ in range(crashes):
@@ -247,13 +276,15 @@ def crash(extended: ServerPrograms, crashes: int) -> None:
             assert pages == (True,)
 
 
-def test_crashes(extended: ServerPrograms) -> None:
+@pytest.mark.parametrize("method", METHODS)
+def test_crashes(extended: ServerPrograms, method: str) -> None:
     """Two immediate stops under eight writers."""
-    crash(extended, 2)
+    crash(extended, 2, method)
 
 
 @pytest.mark.long(reason="twenty immediate stops take half a minute")
 @pytest.mark.minors
-def test_many_crashes(extended: ServerPrograms) -> None:
+@pytest.mark.parametrize("method", METHODS)
+def test_many_crashes(extended: ServerPrograms, method: str) -> None:
     """Twenty immediate stops under eight writers."""
-    crash(extended, 20)
+    crash(extended, 20, method)
