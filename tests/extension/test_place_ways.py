@@ -128,7 +128,6 @@ def test_library_of_a_table_is_missing(
         assert other.execute("SELECT * FROM kept").fetchone() == (1,)
 
 
-@pytest.mark.each
 def test_library_is_missing(
     cluster: Cluster, extended: ServerPrograms, database: str, session: Session
 ) -> None:

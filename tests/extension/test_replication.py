@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import psycopg
 import pytest
-from test_writers import METHODS, check, make
+from test_writers import check, make
 
 from pgheadroom.servers import Cluster, Host, ServerPrograms
 
 Session = psycopg.Connection[tuple[object, ...]]
 
+SHORT_AND_LONG = [
+    pytest.param("heap", marks=pytest.mark.long(reason="repeats by the trigger")),
+    "clustered_heap",
+]
 LATECOMERS = """
 INSERT INTO t SELECT g * 7919 % 500009, 1, repeat('x', 200) FROM generate_series(1, 3000) g
 """
@@ -27,7 +31,7 @@ def wait_until(session: Session, condition: str) -> None:
         pass
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", SHORT_AND_LONG)
 def test_standby_is_promoted(extended: ServerPrograms, method: str) -> None:
     """A standby replays plain heap's records; promoted in the middle, it goes on placing rows."""
     settings = {"wal_level": "replica", "max_prepared_transactions": "5", "jit": "off"}
@@ -70,7 +74,7 @@ def test_standby_is_promoted(extended: ServerPrograms, method: str) -> None:
             assert one(other, near) is True
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", SHORT_AND_LONG)
 def test_subscriber(extended: ServerPrograms, method: str) -> None:
     """
     A subscriber's table is placed by its access method, or by a trigger that is ENABLE ALWAYS.

@@ -132,7 +132,6 @@ def a_writer(
     return write
 
 
-@pytest.mark.each
 @pytest.mark.parametrize("method", METHODS)
 def test_writers_and_maintenance(
     cluster: Cluster, database: str, session: Session, method: str
