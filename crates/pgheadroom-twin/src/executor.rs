@@ -93,6 +93,7 @@ pub use model::{InPlace, Model, NewRow};
 pub use parameters::{Ages, FreezeAges, StorageParameters};
 pub use rewrite::Rewritten;
 pub use rewrite_online::OnlineRewrite;
+pub(crate) use session::Scanned;
 pub use session::SessionId;
 pub(crate) use steady::Target;
 pub use table::{Table, TableDefinition};

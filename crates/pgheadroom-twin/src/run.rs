@@ -20,9 +20,11 @@ mod perform;
 mod rewrites;
 mod running;
 mod schedule;
+mod standing;
 pub mod support;
 mod turns;
 mod within;
+mod work;
 
 use pgheadroom_layout::{BlockNumber, PgVersion};
 
@@ -40,10 +42,10 @@ use background::BackgroundProcesses;
 pub use background::{Happened, Timing};
 pub use elsewhere::Whole;
 pub use events::{Conditions, Event, EventKind, Plan};
-pub use machine::Standing;
 pub use perform::{perform, resume};
 pub use rewrites::{RewriteAt, RewriteDone};
 use running::Running;
+pub use standing::Standing;
 
 /// What a run did to a table, under the keys of a proof.
 #[derive(Debug, Clone, PartialEq, Eq)]

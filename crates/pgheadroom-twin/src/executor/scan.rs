@@ -298,6 +298,8 @@ impl Database {
                 let mut heap = HeapAccess::new(table.heap_parts(), &self.procs, &wal, None);
                 heap.prune_opt_for(BlockNumber(scan.block), is_read_only);
                 heap.visible_tuples(BlockNumber(scan.block), statement, &mut visible);
+                self.sessions.scanned.pages += 1;
+                self.sessions.scanned.rows += visible.len() as u64;
                 if self.behaviour.seq_scans_stream && scan.block + 1 < scan.pages {
                     table.session.pin_ahead = Some(BlockNumber(scan.block + 1));
                 }

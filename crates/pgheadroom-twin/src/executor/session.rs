@@ -43,6 +43,16 @@ pub(super) struct Sessions {
     pub cursors: Vec<Cursor>,
     /// Whether there are pending lists of GINs, which sessions share.
     pub share_lists: bool,
+    /// What sequential scans have read since somebody asked.
+    pub scanned: Scanned,
+}
+
+/// What sequential scans have read.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Scanned {
+    pub pages: u64,
+    /// Row versions that the snapshot saw.
+    pub rows: u64,
 }
 
 impl Database {
@@ -56,6 +66,11 @@ impl Database {
         while self.procs.backends() < count {
             self.open_session();
         }
+    }
+
+    /// What sequential scans have read since this was asked last.
+    pub(crate) fn take_scanned(&mut self) -> Scanned {
+        std::mem::take(&mut self.sessions.scanned)
     }
 
     /// The session that whatever follows is done by.

@@ -16,6 +16,7 @@
 use crate::executor::{Database, SessionId, StatementError, TableId};
 use crate::run::perform::{perform, resume};
 use crate::run::schedule::{Schedule, Turn};
+use crate::run::work::Work;
 use crate::transaction::Xid;
 use crate::workload::{CmdType, End, Operation};
 
@@ -225,6 +226,7 @@ impl Clients {
     ) -> Result<(), Failed> {
         let of = &self.list[client];
         let operation = &of.operations[of.position];
+        let scanned = db.take_scanned();
         match done {
             Ok(found) => {
                 if let (0, Operation::Find { number, .. } | Operation::Head { number, .. }) =
@@ -232,7 +234,12 @@ impl Clients {
                 {
                     self.without_row.push(*number);
                 }
-                schedule.run_statement(client, db.begun_cleaning(SessionId(client)));
+                let work = Work {
+                    rows: found,
+                    scanned,
+                    moved: db.begun_cleaning(SessionId(client)),
+                };
+                schedule.run_statement(client, work);
             }
             Err(StatementError::Waits(_)) => {
                 schedule.wait(client);

@@ -12,6 +12,8 @@
 //! processes (docs/method/clients.md). Only ratios matter, but for `deadlock_timeout`, so the unit
 //! is the time of a statement.
 
+use crate::run::standing::{PlacedStanding, Standing};
+
 /// Shortest and longest pause between two statements or transactions of a client: 0.9 to 4.4 on
 /// an idle machine, 1 to 21 on a busy one.
 const PAUSE: (f64, f64) = (0.9, 20.0);
@@ -29,6 +31,11 @@ const UNEVEN_MAX: f64 = 0.6;
 /// What part of the transactions stands still: 0.000_25 in the median of 212 runs of 18.4, 16.14
 /// and 15.18 with 2 to 8 clients on two cores with nothing beside, up to 0.02 beside other work.
 const STANDING: (f64, f64) = (0.000_2, 0.015);
+/// How many times more likely a session stands still that is woken after a wait than one on its way:
+/// whoever wakes it goes on, and so do the others, while `pgbench` sleeps when it has sent a
+/// statement. 4 to 33 times in six runs of 2 and 4 clients that all update one row, on two cores
+/// beside other work, by looks at pg_stat_activity and the processes' states each half millisecond.
+const WOKEN_STANDS_STILL: (f64, f64) = (4.0, 33.0);
 /// The part of the transactions that stands still in a statement, at most, where it is drawn: with
 /// more of them eight clients had up to 1,230 new pages where servers had 919 to 1,048
 /// (`tests/golden_clients.rs`).
@@ -58,15 +65,6 @@ const STEPS: [f64; 4] = [
     0.549_700_477_901_971,
 ];
 
-/// How often a client stands still while the others go on, and for how long.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Standing {
-    /// Share of the transactions.
-    pub share: f64,
-    /// For how many transactions of another client, each as likely; not empty unless `share` is 0.
-    pub lengths: Vec<f64>,
-}
-
 /// Means by which a schedule draws its times, in times of a statement.
 #[derive(Debug, Clone)]
 pub(super) struct Machine {
@@ -85,25 +83,20 @@ pub(super) struct Machine {
     pub moves_entry: f64,
     /// A second.
     pub second: f64,
-    /// Which part of the times that a client stands still lie within a statement, whose snapshot
-    /// it keeps: then nothing can be pruned that transactions remove after it. No counter tells
-    /// them from those on its way, where a backend that sleeps waits for a processor when it is
-    /// woken; it loses one in the middle too. So from none to all of those that were measured.
-    pub inside: f64,
     /// By client: how long its pauses are, in those of an even one.
     pub pauses: Vec<f64>,
     /// `None` at a rate, where a transaction is much shorter than the time between two.
-    pub standing: Option<Standing>,
+    pub standing: Option<PlacedStanding>,
 }
 
 impl Machine {
-    /// The machine of a seed; of what the server's run had (`standing`) nothing is drawn, and
+    /// The machine of a seed; of what the server's run had (`measured`) nothing is drawn, and
     /// `uniform` draws from above 0 to 1.
     pub fn of_seed(
         clients: usize,
         seed: u64,
         rate_per_s: Option<f64>,
-        standing: Option<Standing>,
+        measured: Option<Standing>,
         mut uniform: impl FnMut() -> f64,
     ) -> Self {
         #[allow(clippy::cast_precision_loss)] // any place will do
@@ -111,10 +104,19 @@ impl Machine {
         let pause = within(PAUSE, slow);
         let second = 1.0 / within(STATEMENT_S, slow);
         let mut even = || (UNEVEN_MAX * loaded * (2.0 * uniform() - 1.0)).exp();
-        let drawn = Standing {
-            share: within(STANDING, loaded),
-            lengths: LENGTHS.to_vec(),
+        let inside = if measured.is_some() {
+            stalled
+        } else {
+            stalled * (INSIDE_MAX / within(STANDING, loaded)).min(1.0)
         };
+        let standing = rate_per_s.is_none().then(|| PlacedStanding {
+            of: measured.unwrap_or_else(|| Standing {
+                share: within(STANDING, loaded),
+                lengths: LENGTHS.to_vec(),
+            }),
+            inside,
+            woken: within(WOKEN_STANDS_STILL, loaded),
+        });
         Self {
             pause,
             between: rate_per_s.map_or(pause, |rate| second / rate),
@@ -123,16 +125,8 @@ impl Machine {
             misses_page: thousandths(MISSES_PAGE, late),
             moves_entry: within(MOVES_ENTRY, stalled),
             second,
-            inside: if standing.is_some() {
-                stalled
-            } else {
-                stalled * (INSIDE_MAX / drawn.share).min(1.0)
-            },
             pauses: std::iter::repeat_with(&mut even).take(clients).collect(),
-            standing: match rate_per_s {
-                None => Some(standing.unwrap_or(drawn)),
-                Some(_) => None,
-            },
+            standing,
         }
     }
 }
@@ -229,7 +223,8 @@ mod tests {
             share: 0.2,
             lengths: vec![3.0],
         };
-        assert_eq!(of_seed(5, Some(standing.clone())).standing, Some(standing));
-        assert_ne!(of_seed(5, None).standing, of_seed(6, None).standing);
+        let of = |seed, measured| of_seed(seed, measured).standing.map(|placed| placed.of);
+        assert_eq!(of(5, Some(standing.clone())), Some(standing));
+        assert_ne!(of(5, None), of(6, None));
     }
 }

@@ -12,9 +12,11 @@
 
 use crate::pgbench::Prng;
 use crate::run::course::Course;
-use crate::run::machine::{Machine, Standing};
+use crate::run::machine::Machine;
+use crate::run::standing::{Place, Standing, StandsStill};
 pub(super) use crate::run::turns::Turn;
 use crate::run::turns::Turns;
+use crate::run::work::Work;
 
 /// Seconds after which a session that waits looks whether it waits for itself.
 ///
@@ -31,6 +33,8 @@ pub(super) struct Schedule {
     /// How often a client has been on its way to the server, and transactions that have ended.
     ways: f64,
     ended: f64,
+    /// `None` at a rate, where a transaction is much shorter than the time between two.
+    standing: Option<StandsStill>,
     /// How clients are to come on, where that was measured.
     course: Option<Course>,
     /// Statements that have been carried out.
@@ -61,11 +65,14 @@ impl Schedule {
     ) -> Self {
         let mut prng = Prng::from_seed(seed);
         let machine = Machine::of_seed(clients, seed, rate_per_s, standing, || uniform(&mut prng));
+        let standing = machine.standing.clone();
+        let standing = standing.map(|standing| StandsStill::new(standing, clients));
         let mut schedule = Self {
             prng,
             machine,
             ways: 0.0,
             ended: 0.0,
+            standing,
             course: None,
             statements: 0.0,
             has_calls: false,
@@ -111,12 +118,14 @@ impl Schedule {
         Some(turn)
     }
 
-    /// The client's statement has been carried out, and takes its time; also for so many entries
-    /// that it moves out of pending lists.
-    pub fn run_statement(&mut self, client: usize, moved: u64) {
+    /// The client's statement has been carried out, and takes its time.
+    pub fn run_statement(&mut self, client: usize, work: Work) {
         self.statements += 1.0;
-        let time = self.draw(1.0) + self.stand_still(self.machine.inside, self.statements);
-        self.push(time + self.time_to_move(moved), Turn::EndStatement(client));
+        let time = self.draw(work.time()) + self.stand_still(Place::Statement, client);
+        self.push(
+            time + self.time_to_move(work.moved),
+            Turn::EndStatement(client),
+        );
     }
 
     /// How often one who adds to a GIN's pending list does not see a page that another's statement
@@ -143,7 +152,7 @@ impl Schedule {
     /// The client's next statement, or its COMMIT, follows after the way to the client and back.
     pub fn pause(&mut self, client: usize, turn: Turn) {
         let mean = self.machine.pause * self.slowness(client);
-        let time = self.draw_pause(mean) + self.stand_still_on_the_way();
+        let time = self.draw_pause(mean) + self.on_the_way(client);
         self.push(time, turn);
     }
 
@@ -152,33 +161,31 @@ impl Schedule {
     /// Source: `ProcWakeup` and `ProcSleep`, src/backend/storage/lmgr/proc.c (REL_18_STABLE): a
     /// latch is set, and the process waits for a processor.
     pub fn wake(&mut self, client: usize, after: f64) -> f64 {
-        let time = after + self.draw(self.machine.wake);
+        let time = after + self.draw(self.machine.wake) + self.stand_still(Place::Woken, client);
         let (_, count) = self.waits[client];
         self.push(time, Turn::GoOn(client, count));
         time
     }
 
-    /// How long a client stands still on its way, if it does.
-    fn stand_still_on_the_way(&mut self) -> f64 {
+    /// A client is on its way: how long it stands still there, if it does.
+    fn on_the_way(&mut self, client: usize) -> f64 {
         self.ways += 1.0;
-        self.stand_still(1.0 - self.machine.inside, self.ways)
+        self.stand_still(Place::Way, client)
     }
 
-    /// How long a client stands still, if it does here: at one of so many places since the run
-    /// began, at which this part of the times lie that it does so.
-    #[allow(clippy::cast_precision_loss)] // few clients
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a place in a list
-    fn stand_still(&mut self, part: f64, places: f64) -> f64 {
-        let Some(Standing { share, lengths }) = &self.machine.standing else {
+    /// How long the client stands still at such a place, if it does.
+    fn stand_still(&mut self, place: Place, client: usize) -> f64 {
+        let Some(standing) = &mut self.standing else {
             return 0.0;
         };
-        if self.ended == 0.0 || uniform(&mut self.prng) >= share * part * self.ended / places {
-            return 0.0;
-        }
-        let place = 1.0 - uniform(&mut self.prng);
-        let transaction = self.now * self.waits.len() as f64 / self.ended;
-        let length = lengths.get((place * lengths.len() as f64) as usize);
-        length.map_or(0.0, |length| length * transaction)
+        let prng = &mut self.prng;
+        standing
+            .at(place, client, || uniform(prng))
+            .map_or(0.0, |length| {
+                #[allow(clippy::cast_precision_loss)] // few clients
+                let clients = self.waits.len() as f64;
+                length * self.now * clients / self.ended
+            })
     }
 
     /// The client's statement waits.
@@ -225,6 +232,9 @@ impl Schedule {
         if self.is_alone() {
             self.go_on();
         } else {
+            if let Some(standing) = &mut self.standing {
+                standing.end_transaction(client);
+            }
             self.ended += 1.0;
             if let Some(course) = &mut self.course {
                 course.end_transaction(client);
@@ -283,7 +293,7 @@ impl Schedule {
             self.throttle = Some(next);
             next.max(self.now)
         } else {
-            self.now + self.draw_pause(pause) + self.stand_still_on_the_way()
+            self.now + self.draw_pause(pause) + self.on_the_way(client)
         };
         self.turns.push(time, Turn::Begin(client));
     }
@@ -374,7 +384,7 @@ mod tests {
                     Turn::Begin(client) if schedule.ended < 4000.0 => {
                         away += schedule.now - since[client];
                         left[client] = 30;
-                        schedule.run_statement(client, 0);
+                        schedule.run_statement(client, Work::default());
                     }
                     Turn::EndStatement(client) => {
                         left[client] -= 1;
@@ -382,7 +392,7 @@ mod tests {
                             since[client] = schedule.now;
                             schedule.end_transaction(client);
                         } else {
-                            schedule.run_statement(client, 0);
+                            schedule.run_statement(client, Work::default());
                         }
                     }
                     _ => {}
@@ -397,7 +407,7 @@ mod tests {
     #[test]
     fn clients_stand_still_as_measured() {
         let standing = Standing {
-            share: 0.02,
+            share: 0.002,
             lengths: vec![10.0, 90.0],
         };
         let mut schedule = Schedule::new(4, 1, None, Some(standing));
@@ -405,7 +415,9 @@ mod tests {
         let mut ended = [0.0; 4];
         while let Some(turn) = schedule.next() {
             match turn {
-                Turn::Begin(client) if count < 40_000 => schedule.run_statement(client, 0),
+                Turn::Begin(client) if count < 400_000 => {
+                    schedule.run_statement(client, Work::default());
+                }
                 Turn::EndStatement(client) => {
                     count += 1;
                     let all = (schedule.now - ended[client]) * schedule.ended / schedule.now;
@@ -417,7 +429,7 @@ mod tests {
             }
         }
         // Each length is as likely.
-        let (expected, found) = (40_000.0 * 0.02 * 0.5, f64::from(long));
+        let (expected, found) = (400_000.0 * 0.002 * 0.5, f64::from(long));
         assert!(found > 0.8 * expected && found < 1.2 * expected, "{found}");
     }
 
@@ -453,7 +465,7 @@ mod tests {
             while let Some(turn) = schedule.next() {
                 match turn {
                     Turn::Begin(client) if done.iter().sum::<u32>() < 2400 => {
-                        schedule.run_statement(client, 0);
+                        schedule.run_statement(client, Work::default());
                     }
                     Turn::EndStatement(client) => {
                         done[client] += 1;
