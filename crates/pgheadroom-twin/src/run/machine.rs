@@ -31,8 +31,8 @@ const UNEVEN_MAX: f64 = 0.6;
 /// What part of the transactions stands still: 0.000_25 in the median of 212 runs of 18.4, 16.14
 /// and 15.18 with 2 to 8 clients on two cores with nothing beside, up to 0.02 beside other work.
 const STANDING: (f64, f64) = (0.000_2, 0.015);
-/// How many times more likely a session stands still that is woken after a wait than one on its way:
-/// whoever wakes it goes on, and so do the others, while `pgbench` sleeps when it has sent a
+/// How many times more likely a session stands still that is woken after a wait than one on its
+/// way: whoever wakes it goes on, and so do the others, while `pgbench` sleeps when it has sent a
 /// statement. 4 to 33 times in six runs of 2 and 4 clients that all update one row, on two cores
 /// beside other work, by looks at pg_stat_activity and the processes' states each half millisecond.
 const WOKEN_STANDS_STILL: (f64, f64) = (4.0, 33.0);
