@@ -17,7 +17,7 @@ from pgheadroom.servers import Cluster, Host, ServerPrograms
 
 pytestmark = pytest.mark.usefixtures("run_parent")
 
-ROWS = 40_000
+ROWS = 30_000
 Work = Callable[[psycopg.Connection[Any]], None]
 
 
@@ -86,7 +86,7 @@ def test_rounds_of_churn(cluster: Cluster) -> None:
     assert pay.pays_back_days.mid == pytest.approx(pay.cost_s / pay.saved_s_a_day.mid)
 
 
-@pytest.mark.each
+@pytest.mark.long(reason="the churn above plays the same course; this is another shape of it")
 def test_streams_and_what_stays(cluster: Cluster) -> None:
     """Interleaved streams after CLUSTER decay by a page a tick; what nobody writes stays."""
     tick = iter(range(101, 1000))

@@ -39,7 +39,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
     ("advise", "settings"),
     ("plan", "migration"),
     ("doctor", "verify"),
-    ("watch",),
+    ("watch", "clustering"),
     ("report",),
     ("results",),
     ("api",),

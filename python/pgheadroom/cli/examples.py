@@ -46,8 +46,8 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "order": (
         ("All large tables, by the rates of ten minutes", "pgheadroom order dbname=shop --for 10m"),
         (
-            "One table, with more pages read for a narrower interval",
-            "pgheadroom order dbname=shop --table orders --pages 5000",
+            "One table, and the plan that clusters it",
+            "pgheadroom order dbname=shop --table orders --plan plan.json --tool cluster",
         ),
     ),
     "settings": (

@@ -83,6 +83,7 @@ OF_ONE_COMMAND = {
     ("order", "--page-write-ms"): "MS",
     ("order", "--page-hit-ms"): "MS",
     ("order", "--lock-cost"): "SECONDS",
+    ("order", "--tool"): "NAME",
     ("observe", "--from"): "FOLDER",
     ("advise", "--from"): "TIME",
     ("advise", "--to"): "TIME",

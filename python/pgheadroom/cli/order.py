@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pgheadroom.order import OrderReport
+    from pgheadroom.order.live import OrderWish
     from pgheadroom.order.values import OrderPrices
 
 _PAGES_BOUNDS = (100, 1_000_000)
@@ -76,6 +77,24 @@ _LockOption = Annotated[
 ]
 
 
+_PlanOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--plan",
+        help="Write a plan that clusters what pays back within 30 days, or what --table names: "
+        ".md, .sql, else JSON for apply; again for more.",
+    ),
+]
+_ToolOption = Annotated[
+    str | None,
+    typer.Option(
+        "--tool",
+        help="Of the plan: auto (REPACK CONCURRENTLY, from 19 on), repack, or cluster, which locks "
+        "the table.",
+    ),
+]
+
+
 def order_command(
     target: Annotated[str, typer.Argument(help="A connection; without it, as libpq's PG*.")] = "",
     table: _TableOption = None,
@@ -86,6 +105,8 @@ def order_command(
     page_write_ms: _WriteOption = None,
     page_hit_ms: _HitOption = None,
     lock_cost: _LockOption = None,
+    plan: _PlanOption = None,
+    tool: _ToolOption = None,
     form: FormatOption = Format.TEXT,
     to: OutputOption = None,
     html: HtmlOption = None,
@@ -119,23 +140,38 @@ def order_command(
         page_hit_ms=page_hit_ms,
         lock_cost=lock_cost,
     )
-    output.check_outputs(to, html)
-    found = order_live(
-        target,
-        parameters_of(host, port, user, dbname),
-        OrderWish(
-            tables=tuple(table or ()),
-            samples=not no_sample,
-            pages=SAMPLE_PAGES if pages is None else pages,
-            interval_s=None if length is None else parse_duration_s(length),
-            prices=prices,
-        ),
-        say=_say,
+    if not plan:
+        refuse({"--tool": tool}, where="without a plan", instead="--plan FILE writes one")
+    elif no_sample:
+        raise InputError("--plan rests on what ranges tell: leave --no-sample out")
+    output.check_outputs(to, html, *(plan or ()))
+    wish = OrderWish(
+        tables=tuple(table or ()),
+        samples=not no_sample,
+        pages=SAMPLE_PAGES if pages is None else pages,
+        interval_s=None if length is None else parse_duration_s(length),
+        prices=prices,
     )
+    parameters = parameters_of(host, port, user, dbname)
+    if plan:
+        found = _planned(target, parameters, wish, plan, tool or "auto")
+    else:
+        found = order_live(target, parameters, wish, say=_say)
     _put(found, form, to)
     if html is not None:
         output.write(_page(found), html)
         output.said(html)
+
+
+def _planned(
+    target: str, parameters: dict[str, str], wish: OrderWish, paths: list[Path], how: str
+) -> OrderReport:
+    from pgheadroom.cli.plan_files import write_plan
+    from pgheadroom.clustering import order_and_plan
+
+    found, plan = order_and_plan(target, parameters, wish, how, say=_say)
+    write_plan(plan, paths, none="clustering pays for no table")
+    return found
 
 
 def _prices(**given: float | None) -> OrderPrices:

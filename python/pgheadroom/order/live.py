@@ -16,9 +16,16 @@ from pgheadroom.errors import InputError
 from pgheadroom.order import asking
 from pgheadroom.order.counted import CountedTime
 from pgheadroom.order.indexing import OrderedTable, index_order
-from pgheadroom.order.ranges import RangeReader, Ranges, SampleBudget, ready, why_unreadable
+from pgheadroom.order.ranges import (
+    RangeReader,
+    Ranges,
+    SampleBudget,
+    kept_settings,
+    ready,
+    why_unreadable,
+)
 from pgheadroom.order.statements import ReadStatement, batch_rows, of_index, understood
-from pgheadroom.order.values import OrderPrices, OrderReport, TableOrder
+from pgheadroom.order.values import IndexOrder, OrderPrices, OrderReport, TableOrder
 from pgheadroom.progress import Say
 from pgheadroom.quoting import called
 from pgheadroom.sources.session import read_only_session
@@ -86,6 +93,35 @@ def order_live(
     named = {"application_name": APPLICATION_NAME, **parameters}
     with read_only_session(target, named) as connection:
         return OrderAsking(connection, wish, say).report(sleep)
+
+
+def order_by(
+    connection: psycopg.Connection[Any], schema: str, table: str, index: str
+) -> IndexOrder | None:
+    """
+    How a table lies by one index; None where it is not there, or could not be looked at.
+
+    Args:
+        connection: From `read_only_session`; it has its settings again afterwards.
+        schema: Of the table.
+        table: Its name.
+        index: Its name.
+    """
+    with kept_settings(connection):
+        try:
+            report = OrderAsking(connection, OrderWish(tables=(f"{schema}.{table}",))).report()
+        except InputError:
+            return None
+    return next(
+        (
+            one
+            for found in report.tables
+            if found.schema == schema
+            for one in found.indexes
+            if one.name == index
+        ),
+        None,
+    )
 
 
 class OrderAsking:

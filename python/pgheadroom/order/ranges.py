@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -297,6 +298,20 @@ def ready(connection: psycopg.Connection[Any]) -> None:
     """Have a session read ranges and nothing else."""
     for name, value in _SESSION.items():
         set_for_session(connection, name, value)
+
+
+@contextmanager
+def kept_settings(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """Give a session the settings again that it had before ranges were read."""
+    listed = ", ".join(f"current_setting({literal(name)})" for name in _SESSION)
+    row = connection.execute(f"SELECT {listed}".encode()).fetchone()
+    assert row is not None, "a query without FROM gives a row"
+    try:
+        yield
+    finally:
+        if not connection.closed:
+            for name, value in zip(_SESSION, row, strict=True):
+                set_for_session(connection, name, str(value))
 
 
 def _why_end(read: Sequence[ReadRange], budget: SampleBudget) -> str | None:

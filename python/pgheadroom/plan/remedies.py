@@ -24,6 +24,7 @@ RemedyKind = Literal[
     "rebuild_index",
     "vacuum",
     "rewrite_table",
+    "cluster_table",
     "analyze",
 ]
 RemedyTool = Literal[
@@ -38,6 +39,8 @@ RemedyTool = Literal[
     "pg_squeeze",
     "pg_repack",
     "VACUUM FULL",
+    "CLUSTER",
+    "REPACK USING INDEX",
 ]
 ClaimMeasure = Literal[
     "given_back_bytes",
@@ -53,6 +56,7 @@ ClaimMeasure = Literal[
     "setting",
     "is_valid",
     "deletes_by_index_frac",
+    "pages_per_range",
 ]
 
 
@@ -327,7 +331,7 @@ class RemedyStep:
         """What it acts on, for people, on one line."""
         if self.setting is not None:
             return printable(self.setting.name)
-        if self.index is not None:
+        if self.index is not None and self.kind != "cluster_table":
             return self.index.relation.called
         assert self.table is not None, "a step acts on a setting, an index or a table"
         return self.table.called
@@ -349,8 +353,12 @@ class RemedyStep:
             "vacuum": "vacuum",
             "analyze": "analyze",
             "rewrite_table": "rewrite",
+            "cluster_table": "cluster",
         }
         by = f" by {self.tool}" if self.kind == "rewrite_table" else ""
+        if self.kind == "cluster_table":
+            assert self.index is not None, "a table is clustered by an index"
+            by = f" by index {printable(self.index.relation.name)} ({self.tool})"
         return f"{words[self.kind]} {name}{by}"
 
     @property

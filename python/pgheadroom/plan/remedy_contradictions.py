@@ -40,6 +40,10 @@ def _between(one: RemedyStep, other: RemedyStep) -> str | None:
             return f"{one.about} goes, and is to serve in place of another"
         if other.index is not None and other.index.relation.oid == gone.relation.oid:
             return f"{one.about} goes, and the other one acts on it too"
+    of_one_table = one.table and other.table and one.table.oid == other.table.oid
+    if one.kind == "cluster_table" and of_one_table and other.kind != "set_storage":
+        assert one.table is not None, "seen above"
+        return f"clustering {one.table.called} writes it and its indexes anew"
     if one.index is not None and other.index is not None:
         if (one.index.relation.schema, one.index.relation.name) == (
             other.index.relation.schema,

@@ -32,7 +32,7 @@ _RELOADED_S = 10.0
 """A reload is a signal: our own session has the setting a moment later."""
 _COUNTED = ("vacuum", "analyze")
 """What leaves nothing in the catalog to know it by, only a count."""
-_OF_INDEXES = ("rewrite_table", "rebuild_index", "create_index", "drop_index")
+_OF_INDEXES = ("rewrite_table", "cluster_table", "rebuild_index", "create_index", "drop_index")
 
 
 class RemedyExecution(Execution):

@@ -101,6 +101,8 @@ def _looked(connection: psycopg.Connection[Any], step: RemedyStep) -> Seen:
     if step.index is None:
         return Seen(state=_table_state(step, table), table=table)
     found = index_row(connection, step.index)
+    if step.kind == "cluster_table":
+        return Seen(state=_table_state(step, table), table=table, index=found)
     keeps = None if step.keeps is None else index_row(connection, step.keeps)
     left = _rows(
         connection,
@@ -280,7 +282,7 @@ def why_gone(step: RemedyStep, seen: Seen) -> str | None:
         return None if seen.setting is not None else "the server has no such setting"
     if seen.table is None:
         return "its table is gone: dropped since it was planned"
-    if step.kind in ("drop_index", "rebuild_index") and seen.index is None:
+    if step.kind in ("drop_index", "rebuild_index", "cluster_table") and seen.index is None:
         return "it is gone: dropped since it was planned"
     return None
 
@@ -304,8 +306,10 @@ def changed(step: RemedyStep, seen: Seen, *, was_begun: bool) -> str | None:
         return table
     if step.options_before is not None and state.options != step.options_before:
         return f"found {_listed(state.options or {})}, the plan has {_listed(step.options_before)}"
-    if step.kind == "rewrite_table":
+    if step.kind in ("rewrite_table", "cluster_table"):
         assert step.table is not None, "a rewrite is of a table"
+        if step.index is not None and not _is_index(step.index, step, seen.index):
+            return f"its index {step.index.relation.called} is another one than the plan's"
         is_same = state.relfilenode == step.table.relfilenode
         return None if is_same else "it was rewritten since it was planned"
     if step.index is None:

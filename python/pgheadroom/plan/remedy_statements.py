@@ -32,7 +32,7 @@ from pgheadroom.plan.remedies import (
 )
 from pgheadroom.plan.statements import MB, REWRITES, TRAITS, VERIFIED, rewrite
 from pgheadroom.plan.values import TableMark, Target, Tool
-from pgheadroom.quoting import identifier, printable, shown_literal
+from pgheadroom.quoting import identifier, printable, shown_identifier, shown_literal
 from pgheadroom.types import Interval
 
 STORAGE = re.compile(r"(toast\.)?autovacuum_[a-z_]+", re.ASCII)
@@ -65,6 +65,7 @@ _SWITCH = re.compile(r"enable_[a-z_]+", re.ASCII)
 _SERVER_VALUE = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,6})? ?(B|kB|MB|GB|TB|us|ms|s|min|h|d)?|on|off")
 
 _RELOAD = "SELECT pg_reload_conf()"
+_BUILDING = ("REINDEX", "CREATE INDEX", "VACUUM", "ANALYZE", "CLUSTER", "REPACK USING INDEX")
 _BUILD_RATES = (10 * MB, 40 * MB, 150 * MB)  # bytes a second, beside clients; assumed
 _CATALOG_WAL_BYTES = 40_000
 _MOMENT_S = (0.001, 0.02, 0.5)
@@ -88,7 +89,16 @@ _LOCKS: dict[str, tuple[str, str]] = {
         "when it sees one that waits",
     ),
     "ANALYZE": (_SHARE_UPDATE, _OTHER_DDL),
+    "CLUSTER": ("ACCESS EXCLUSIVE", "all that reads or writes the table, until it ends"),
+    "REPACK USING INDEX": (
+        "SHARE UPDATE EXCLUSIVE, ACCESS EXCLUSIVE at its end",
+        f"{_OTHER_DDL}; at its end all wait while the last changes are applied and files swapped",
+    ),
 }
+_NO_ORDER_BACK = (
+    "There is no undo: the order that was is not kept, and no result depends on it. The index may "
+    "be marked for the next CLUSTER; ALTER TABLE ... SET WITHOUT CLUSTER takes that away."
+)
 _UNDO_NOTES: dict[str, str] = {
     "ALTER SYSTEM": "What was set before; the server reloads its files.",
     "ALTER TABLE": "What the table had of its own before.",
@@ -97,6 +107,8 @@ _UNDO_NOTES: dict[str, str] = {
     "CREATE INDEX": "The index is dropped again.",
     "REINDEX": "Nothing to undo: the index is what it was, without its room.",
     "VACUUM": "Nothing to undo: it removes what no transaction sees.",
+    "CLUSTER": _NO_ORDER_BACK,
+    "REPACK USING INDEX": _NO_ORDER_BACK,
     "ANALYZE": "There is no undo: the statistics that were are written over. Plans go by what the "
     "table is now.",
 }
@@ -119,6 +131,11 @@ _RISKS: dict[str, str] = {
     "drops that and goes on, --undo drops it.",
     "ANALYZE": "Plans may change: they go by what the table is now. It reads 300 pages for each "
     "unit of the largest statistics target, at most.",
+    "CLUSTER": "Nobody reads or writes the table until it ends; whoever comes waits behind it. It "
+    "writes the table and all its indexes anew. Old snapshots see the table empty "
+    "(`finish_heap_swap`, cluster.c, gives it another file).",
+    "REPACK USING INDEX": "It writes the table and all its indexes anew, keeps a replication slot "
+    "and the horizon while it runs, and waits for transactions that hold the table.",
     "VACUUM": f"Reads the pages that changed, and all indexes. {_REPLAYED}",
 }
 
@@ -199,7 +216,7 @@ def as_mark(table: PlannedRelation) -> TableMark:
 
 
 def _duration(step: RemedyStep) -> tuple[Interval, str]:
-    if step.tool in ("REINDEX", "CREATE INDEX", "VACUUM", "ANALYZE"):
+    if step.tool in _BUILDING:
         slow, usual, fast = _BUILD_RATES
         work = step.reads_bytes + step.copied_bytes
         low, mid, high = (max(0.05, work / rate) for rate in (fast, usual, slow))
@@ -292,7 +309,17 @@ def _of_analyze(step: RemedyStep) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return (f"ANALYZE {step.table.qualified}",), ()
 
 
+def _of_clustering(step: RemedyStep) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    assert step.table is not None, "a table is clustered"
+    table, index = step.table.qualified, shown_identifier(_index(step).relation.name)
+    if step.tool == "REPACK USING INDEX":
+        return (f"REPACK (CONCURRENTLY, ANALYZE) {table} USING INDEX {index}",), ()
+    return (f"CLUSTER {table} USING {index}", f"ANALYZE {table}"), ()
+
+
 _STATEMENTS = {
+    "CLUSTER": _of_clustering,
+    "REPACK USING INDEX": _of_clustering,
     "ALTER SYSTEM": _of_setting,
     "ALTER TABLE": _of_storage,
     "DROP INDEX": _of_drop,
@@ -302,6 +329,8 @@ _STATEMENTS = {
     "ANALYZE": _of_analyze,
 }
 _KINDS: dict[RemedyTool, str] = {
+    "CLUSTER": "cluster_table",
+    "REPACK USING INDEX": "cluster_table",
     "ALTER SYSTEM": "set_server",
     "ALTER TABLE": "set_storage",
     "DROP INDEX": "drop_index",

@@ -47,6 +47,7 @@ CLAIMED: dict[ClaimMeasure, str] = {
     "setting": "in force",
     "is_valid": "valid",
     "deletes_by_index_frac": "part of the parent's deleted rows whose children the index finds",
+    "pages_per_range": "pages of a range of 1,000 rows in the index's order",
 }
 """Measures of claims, for people."""
 _REMEDIES_PURPOSE = (

@@ -35,6 +35,8 @@ from pgheadroom.verify.wal_saved import judge_wal
 if TYPE_CHECKING:
     import psycopg
 
+    from pgheadroom.order.values import IndexOrder
+
 _DONE = ("done", "undoing")
 _NAPTIMES = 2.0
 """Autovacuum looks at a database once in each autovacuum_naptime; after two it has looked."""
@@ -97,6 +99,8 @@ class ClaimCase:
             there is none.
         end: The same at its end.
         server: What was seen of the whole server.
+        order: How the table lies by the step's index; None: it is no step for that, or it could
+            not be looked at.
     """
 
     step: RemedyStep
@@ -105,6 +109,7 @@ class ClaimCase:
     begin: tuple[DeadSeen | None, DeadSeen | None]
     end: tuple[DeadSeen | None, DeadSeen | None]
     server: ServerSeen | None = None
+    order: IndexOrder | None = None
 
 
 ClaimJudged = tuple[Value, ForecastVerdict, str]
@@ -162,6 +167,7 @@ def verify_remedies(
             begin=begin[step.number],
             end=_dead(connection, step),
             server=of_server,
+            order=_order(connection, step),
         )
         outcomes += [
             _outcome(case, claim) for claim in step.claims if claim.measure != "wal_bytes_per_entry"
@@ -209,6 +215,16 @@ def _dead_of(
         naptime_s=row[3].total_seconds(),
         changed=int(row[4]),
     )
+
+
+def _order(connection: psycopg.Connection[Any], step: RemedyStep) -> IndexOrder | None:
+    if step.kind != "cluster_table":
+        return None
+    assert step.table is not None, "a table is clustered"
+    assert step.index is not None, "by an index"
+    from pgheadroom.order.live import order_by  # noqa: PLC0415 - few plans need it
+
+    return order_by(connection, step.table.schema, step.table.name, step.index.relation.name)
 
 
 def _outcome(case: ClaimCase, claim: Claim) -> ClaimOutcome:
@@ -406,6 +422,19 @@ def _vacuums(case: ClaimCase, claim: Claim) -> ClaimJudged:
     return judge_vacuums(case.server.begin, case.server.end, claim)
 
 
+def _order_kept(case: ClaimCase, claim: Claim) -> ClaimJudged:
+    if case.order is None or case.order.evidence != "sampled":
+        why = None if case.order is None else case.order.not_sampled
+        return None, "not comparable", why or "the table or its index is gone, or not to be read"
+    now = case.order.pages_per_range
+    note = f"{case.order.ranges:,} ranges read"
+    if now.low > claim.foreseen.high:
+        return now, "failed", f"{note}; rows that were written since may lie elsewhere"
+    if now.high > claim.foreseen.high:
+        return now, "undecided", f"{note}: more of them would tell"
+    return now, "held", note
+
+
 _JUDGES: dict[str, Callable[[ClaimCase, Claim], ClaimJudged]] = {
     "given_back_bytes": _given_back,
     "toast_given_back_bytes": _given_back,
@@ -416,6 +445,7 @@ _JUDGES: dict[str, Callable[[ClaimCase, Claim], ClaimJudged]] = {
     "checkpoints_by_wal": _checkpoints,
     "setting": _setting,
     "is_valid": _validity,
+    "pages_per_range": _order_kept,
     "deletes_by_index_frac": _lookups,
     "images_frac": _images,
     "vacuums_frac": _vacuums,
