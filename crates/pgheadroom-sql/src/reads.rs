@@ -85,9 +85,10 @@ fn compared(body: &Value, made: &mut StatementReads) {
     let kind = body["kind"].as_i64().unwrap_or_default();
     let is = |one: AExprKind| kind == one as i64;
     let operator = strings(&body["name"]).last().unwrap_or_default().to_owned();
-    let into = if is(AExprKind::AexprBetween) || is(AExprKind::AexprBetweenSym) {
-        &mut made.ranges
-    } else if is(AExprKind::AexprOp) && COMPARED.contains(&operator.as_str()) {
+    let into = if is(AExprKind::AexprBetween)
+        || is(AExprKind::AexprBetweenSym)
+        || (is(AExprKind::AexprOp) && COMPARED.contains(&operator.as_str()))
+    {
         &mut made.ranges
     } else if operator == "="
         && (is(AExprKind::AexprOp) || is(AExprKind::AexprOpAny) || is(AExprKind::AexprIn))
