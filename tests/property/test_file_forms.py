@@ -25,6 +25,7 @@ from pgheadroom.lab.record import SecondsSeries, TrialSample
 from pgheadroom.lab.result import ExperimentResult
 from pgheadroom.layout import Layout
 from pgheadroom.migration.answer import MigrationCheck
+from pgheadroom.order.values import OrderReport
 from pgheadroom.plan.record import AppliedRecord
 from pgheadroom.plan.values import Plan
 from pgheadroom.predict.values import Prediction
@@ -225,7 +226,7 @@ FORMS = {
     **{"wal-stats": WalStats, "wal-what-if": WhatIf, "wal-names": Names},
     **{"lab-request": Request, "lab-sample": TrialSample},
     **{"advice-fleet": FleetAdvice, "doctor-fleet": FleetDiagnosis},
-    **{"settings": SettingsAdvice, "watch": WatchLine},
+    **{"settings": SettingsAdvice, "watch": WatchLine, "order": OrderReport},
 }
 KEPT = {"lab-environment": Environment, "lab-series": SecondsSeries, "lab-result": ExperimentResult}
 """Forms that keep all that a file says, also what they do not know."""
