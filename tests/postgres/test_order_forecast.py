@@ -18,6 +18,7 @@ from pgheadroom.servers import Cluster, Host, ServerPrograms
 pytestmark = pytest.mark.usefixtures("run_parent")
 
 ROWS = 30_000
+SCANS = 14
 Work = Callable[[psycopg.Connection[Any]], None]
 
 
@@ -54,7 +55,7 @@ def test_rounds_of_churn(cluster: Cluster) -> None:
 
     def one(connection: psycopg.Connection[Any]) -> None:
         connection.execute("SET enable_seqscan = off; SET enable_bitmapscan = off")
-        for start in range(0, ROWS - 1000, 2000):
+        for start in range(0, SCANS * 2000, 2000):
             connection.execute(
                 f"SELECT count(d) FROM testtab WHERE k BETWEEN {start} AND {start + 499}"
             )
@@ -80,8 +81,9 @@ def test_rounds_of_churn(cluster: Cluster) -> None:
     assert at[1] > 1.5 * at[0]
     pay = look.pay
     assert pay is not None
-    assert pay.rows_per_scan == pytest.approx(500, rel=0.05)
-    assert pay.scans_a_day == pytest.approx(20, abs=1)
+    # The planner looks for the key's end in the index, which counts as a scan of no rows.
+    assert pay.scans_a_day in (SCANS, SCANS + 1)
+    assert pay.rows_per_scan * pay.scans_a_day == pytest.approx(SCANS * 500, rel=0.05)
     assert pay.pays_back_days is not None
     assert pay.pays_back_days.mid == pytest.approx(pay.cost_s / pay.saved_s_a_day.mid)
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from pgheadroom import _core
 from pgheadroom.errors import HeadroomError
-from pgheadroom.order.decay import Laid, RowChanges, later_fresh_pages
+from pgheadroom.order.decay import MODEL_FRAC, Laid, RowChanges, later_fresh_pages
 from pgheadroom.order.pages import LEVEL, random_pages
 from pgheadroom.order.values import RANGE_ROWS, OrderRemedy
 from pgheadroom.types import Interval
@@ -130,7 +130,10 @@ def _sorted_insert(case: CheaperCase) -> OrderRemedy | None:
     return OrderRemedy(
         kind="sorted_insert",
         pages_per_range=Interval(
-            low=ends[0], mid=(ends[0] + ends[1]) / 2, high=ends[1], level=LEVEL
+            low=max(ends[0] * (1 - MODEL_FRAC), 1.0),
+            mid=(ends[0] + ends[1]) / 2,
+            high=min(ends[1] * (1 + MODEL_FRAC), float(RANGE_ROWS)),
+            level=LEVEL,
         ),
         size_bytes=None,
         text=f"ORDER BY the key in INSERT ... SELECT, of {case.batch_rows:,.0f} rows on average: "

@@ -34,7 +34,7 @@ _YOUNG_MIN = 100
 _YOUNG_FRAC_MAX = 0.5
 """A table of which half is so young was loaded, which says nothing of what comes later."""
 _RANGES_MIN = 3
-_MODEL_FRAC = 0.03
+MODEL_FRAC = 0.03
 """By how much the model is off beside what ranges leave open (measured, see docs/order.md)."""
 _IN_ORDER_TIMES = 1.5
 """New rows that add no more than so many times what they do in order are taken to lie in order."""
@@ -291,9 +291,9 @@ def foreseen(
         mid = (found[0].mid + found[1].mid) / 2
     return (
         Interval(
-            low=max(min(one.low for one in found) * (1 - _MODEL_FRAC), 1.0),
+            low=max(min(one.low for one in found) * (1 - MODEL_FRAC), 1.0),
             mid=mid,
-            high=min(max(one.high for one in found) * (1 + _MODEL_FRAC), float(RANGE_ROWS)),
+            high=min(max(one.high for one in found) * (1 + MODEL_FRAC), float(RANGE_ROWS)),
             level=LEVEL,
         ),
         is_known,

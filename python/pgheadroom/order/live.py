@@ -231,8 +231,9 @@ class OrderAsking:
             if oid not in indexes:
                 continue
             rows = float(row["n_live_tup"] or 0) or max(float(row["reltuples"]), 0.0)
-            # Only the width of rows counts here: those that changed are taken to be as wide.
-            counted = {**row, "n_live_tup": rows, "n_mod_since_analyze": 0}
+            # Only the width of rows counts here: those that changed are taken to be as wide, and
+            # pages are of the same number of rows (`_between`, bloat/reading.py).
+            counted = {**row, "n_live_tup": rows, "reltuples": rows, "n_mod_since_analyze": 0}
             (estimated,) = estimated_tables(self._rows, [counted], toast=False)
             made[oid] = (estimated, round(rows))
         return made
