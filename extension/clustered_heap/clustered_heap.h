@@ -6,6 +6,7 @@
 #define CLUSTERED_HEAP_H
 
 #include "access/htup.h"
+#include "storage/block.h"
 #include "utils/rel.h"
 
 /* cluster_index.c */
@@ -17,6 +18,22 @@ extern Relation open_cluster_index(Relation heap);
 /* A table of access method heap, and one whose pages are laid out as heap's. */
 extern bool is_heap(Relation relation);
 extern bool has_heap_pages(Relation relation);
+
+/* room.c */
+
+/* Room that a row needs on a page. */
+typedef struct Need
+{
+	Size		len;
+	Size		reserve;		/* by fillfactor */
+	bool		toasted;		/* len is what it is before TOAST */
+} Need;
+
+extern Need need_of_row(Relation heap, HeapTuple row);
+extern bool block_takes(Relation heap, BlockNumber block, const Need *need);
+extern BlockNumber highest_with_room(Relation heap, BlockNumber *blocks, int count,
+									 const Need *need);
+extern BlockNumber block_for_latecomers(Relation heap, BlockNumber above, const Need *need);
 
 /* place.c */
 typedef struct Batch Batch;

@@ -15,13 +15,18 @@
  *
  *	1. That of the row before it in the index, or, where that stands on
  *	   another leaf, of the row after it. One descent finds the place.
- *	2. If it is full, also after pruning: the highest page that any row of
- *	   this leaf lies on, which is where the leaf's latecomers are.
- *	3. If that is full too, an empty page. It becomes the highest one of its
- *	   leaf as soon as the row's index entry is there.
+ *	2. If it is full, also after pruning: the highest page with room that any
+ *	   row of this leaf lies on, which is where the leaf's latecomers are.
+ *	3. If all of them are full, an empty page. It is one of its leaf's as soon
+ *	   as the row's index entry is there. If there is none and half of the
+ *	   table is free (room.c), any page with room, as heap takes it.
  *
  * So there is about one page for latecomers under each leaf, and no list of
  * them: nothing to recover after a crash, and nothing to vacuum.
+ *
+ * Entries of equal keys stand in the order of their pages, so that those of a
+ * run over several leaves come to the leaf where we have looked only if their
+ * page is above that of its first entry: a lower empty page is not taken then.
  *
  * Rows that come one after the other behind all others go where plain heap
  * puts them. Otherwise room that deleted rows have left would stay unused in a
@@ -30,14 +35,13 @@
 #include "postgres.h"
 
 #include "access/heapam.h"
-#include "access/heaptoast.h"
 #include "access/htup_details.h"
 #include "access/nbtree.h"
 #include "access/relation.h"
 #include "commands/trigger.h"
 #include "fmgr.h"
 #include "storage/bufmgr.h"
-#include "storage/freespace.h"
+#include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -46,21 +50,13 @@
 
 PG_FUNCTION_INFO_V1(cluster_place);
 
-/* Heap's own word for a page that is as good as empty (hio.c). */
-#define NEARLY_EMPTY \
-	(MaxHeapTupleSize - (MaxHeapTuplesPerPage / 8 * sizeof(ItemIdData)))
-
-/*
- * Pages that the free space map calls empty, looked at until one is. Arbitrary:
- * each look corrects the map, so a longer search is only put off.
- */
-#define EMPTY_PAGE_TRIES 4
-
 /* Where a row belongs by its key. */
 typedef struct Place
 {
 	BlockNumber neighbour;		/* page of the row before it, or else after */
 	bool		at_end;			/* no row stands behind it */
+	BlockNumber above;			/* in a run of equal keys: what an entry's page
+								 * has to be above of to come to this leaf */
 	Buffer		leaf;			/* its leaf of the index, pinned, not locked */
 	BlockNumber leaf_block;
 } Place;
@@ -80,20 +76,12 @@ struct Batch
 	}			pages[FLEXIBLE_ARRAY_MEMBER];
 };
 
-/* Room that a row needs on a page. */
-typedef struct Need
-{
-	Size		len;
-	Size		reserve;		/* by fillfactor */
-	bool		toasted;		/* len is what it is before TOAST */
-} Need;
-
 /*
- * The table behind whose end this session's last row came: heap's hint is its
- * own business then. So each session appends to a page of its own, as in plain
- * heap. It says nothing about pages, and may be wrong.
+ * The tables behind whose end this session's last row in them came (Oids):
+ * heap's hint is its own business then. So each session appends to a page of
+ * its own, as in plain heap. It says nothing about pages, and may be wrong.
  */
-static Oid	appended_to = InvalidOid;
+static HTAB *appended_to = NULL;
 
 /*
  * The row's key as the index compares it. Of equal keys, the place is behind
@@ -154,13 +142,17 @@ remembered_leaf(Relation index, BTScanInsert key)
 	return InvalidBuffer;
 }
 
+static IndexTuple
+entry_at(Page page, OffsetNumber offnum)
+{
+	return (IndexTuple) PageGetItem(page, PageGetItemId(page, offnum));
+}
+
 /* The page of an index entry's row; of several equal ones, of the last. */
 static BlockNumber
 last_block(Page page, OffsetNumber offnum)
 {
-	IndexTuple	entry = (IndexTuple) PageGetItem(page, PageGetItemId(page, offnum));
-
-	return ItemPointerGetBlockNumber(BTreeTupleGetMaxHeapTID(entry));
+	return ItemPointerGetBlockNumber(BTreeTupleGetMaxHeapTID(entry_at(page, offnum)));
 }
 
 static bool
@@ -200,6 +192,10 @@ descend(Relation heap, Relation index, HeapTuple row, Place *place)
 	}
 	place->neighbour = last_block(page, low > first ? OffsetNumberPrev(low) : low);
 	place->at_end = P_RIGHTMOST(opaque) && low > PageGetMaxOffsetNumber(page);
+	/* The run may have begun on a leaf before this one. */
+	place->above = InvalidBlockNumber;
+	if (_bt_compare(index, key, page, first) == 0)
+		place->above = ItemPointerGetBlockNumber(BTreeTupleGetHeapTID(entry_at(page, first)));
 	place->leaf = leaf;
 	place->leaf_block = BufferGetBlockNumber(leaf);
 	_bt_unlockbuf(index, leaf);
@@ -236,15 +232,17 @@ find_place(Relation heap, Relation index, HeapTuple row, Place *place)
 }
 
 /*
- * The highest page that a row of this leaf lies on; releases the leaf.
+ * The pages that the rows of this leaf lie on beside the neighbour's, some of
+ * them more than once; releases the leaf. Returns their number.
  *
  * It has been unlocked meanwhile and may have been split, which leaves it a
  * part of the neighbourhood, or deleted.
  */
-static BlockNumber
-highest_block(Relation index, Buffer leaf)
+static int
+blocks_of_leaf(Relation index, const Place *place, BlockNumber *blocks)
 {
-	BlockNumber highest = InvalidBlockNumber;
+	Buffer		leaf = place->leaf;
+	int			count = 0;
 	Page		page;
 	BTPageOpaque opaque;
 
@@ -257,128 +255,23 @@ highest_block(Relation index, Buffer leaf)
 
 		for (OffsetNumber offnum = P_FIRSTDATAKEY(opaque); offnum <= end; offnum++)
 		{
-			BlockNumber block = last_block(page, offnum);
+			IndexTuple	entry = entry_at(page, offnum);
+			bool		is_posting = BTreeTupleIsPosting(entry);
+			int			row_count = is_posting ? BTreeTupleGetNPosting(entry) : 1;
 
-			if (highest == InvalidBlockNumber || block > highest)
-				highest = block;
+			for (int i = 0; i < row_count; i++)
+			{
+				ItemPointer tid = is_posting ? BTreeTupleGetPostingN(entry, i) : &entry->t_tid;
+				BlockNumber block = ItemPointerGetBlockNumber(tid);
+
+				if (block != place->neighbour &&
+					(count == 0 || block != blocks[count - 1]))
+					blocks[count++] = block;
+			}
 		}
 	}
 	_bt_relbuf(index, leaf);
-	return highest;
-}
-
-/* What heap will look for (RelationGetBufferForTuple, hio.c). */
-static Need
-need_of_row(Relation heap, HeapTuple row)
-{
-	Need		need;
-
-	need.len = MAXALIGN(row->t_len);
-	need.reserve = RelationGetTargetPageFreeSpace(heap, HEAP_DEFAULT_FILLFACTOR);
-	need.toasted = OidIsValid(heap->rd_rel->reltoastrelid) &&
-		(row->t_len > TOAST_TUPLE_THRESHOLD || HeapTupleHasExternal(row));
-	if (need.toasted)
-		need.len = Min(need.len, MAXALIGN(RelationGetToastTupleTarget(heap, TOAST_TUPLE_TARGET)));
-	return need;
-}
-
-/*
- * Whether the row fits on a page. Read without a lock, as heap_page_prune_opt
- * does: heap looks again, with one.
- *
- * How long a row will be that TOAST compresses or moves out is not known here:
- * as long as the rows on this page are.
- */
-static bool
-page_takes(Page page, const Need *need)
-{
-	Size		len = need->len;
-	Size		row_count;
-
-	if (PageIsNew(page))
-		return true;
-	/* Without a lock it may be another one when it is read again. */
-	row_count = PageGetMaxOffsetNumber(page);
-	if (need->toasted && row_count > 0)
-	{
-		Size		rows_bytes = BLCKSZ - ((PageHeader) page)->pd_upper;
-
-		len = Min(len, MAXALIGN(rows_bytes / row_count));
-	}
-	if (len + need->reserve > NEARLY_EMPTY)
-		len = Max(len, NEARLY_EMPTY);
-	else
-		len += need->reserve;
-	return PageGetHeapFreeSpace(page) >= len;
-}
-
-/* Whether the row fits on that page, if need be after pruning. */
-static bool
-block_takes(Relation heap, BlockNumber block, const Need *need)
-{
-	Buffer		buffer = ReadBuffer(heap, block);
-	Page		page = BufferGetPage(buffer);
-	bool		takes = page_takes(page, need);
-
-	if (!takes)
-	{
-		compat_heap_page_prune_opt(heap, buffer);
-		takes = page_takes(page, need);
-	}
-	ReleaseBuffer(buffer);
-	return takes;
-}
-
-/* Whether no line pointer of the page is in use; without a lock, as above. */
-static bool
-page_is_empty(Page page)
-{
-	OffsetNumber end = PageIsNew(page) ? 0 : PageGetMaxOffsetNumber(page);
-
-	for (OffsetNumber offnum = FirstOffsetNumber; offnum <= end; offnum++)
-		if (ItemIdIsUsed(PageGetItemId(page, offnum)))
-			return false;
-	return true;
-}
-
-/*
- * A page without rows: one that the free space map knows, else a new one.
- *
- * A page with a few rows is not taken, though there is room: it is where the
- * latecomers of another leaf are. The map is told of a new page at once, so
- * that it is found again if the row does not come after all (ON CONFLICT, a
- * constraint that fails): no number of such rows makes more than one page.
- */
-static BlockNumber
-empty_block(Relation heap)
-{
-	Size		empty_bytes = BLCKSZ - SizeOfPageHeaderData;
-	BlockNumber block = GetPageWithFreeSpace(heap, NEARLY_EMPTY);
-
-	for (int i = 0; i < EMPTY_PAGE_TRIES && block != InvalidBlockNumber; i++)
-	{
-		Size		told = 0;
-
-		/* The map is not crash-safe: it may name what is not there. */
-		if (block < RelationGetNumberOfBlocks(heap))
-		{
-			Buffer		buffer = ReadBuffer(heap, block);
-			Page		page = BufferGetPage(buffer);
-			bool		is_empty = page_is_empty(page);
-
-			/* Less than what we asked for, by a step of the map or more. */
-			if (!is_empty)
-				told = Min(PageGetHeapFreeSpace(page), NEARLY_EMPTY - BLCKSZ / 256);
-			ReleaseBuffer(buffer);
-			if (is_empty)
-				return block;
-		}
-		block = RecordAndGetPageWithFreeSpace(heap, block, told, NEARLY_EMPTY);
-	}
-	block = compat_add_page(heap);
-	RecordPageWithFreeSpace(heap, block, empty_bytes);
-	FreeSpaceMapVacuumRange(heap, block, block + 1);
-	return block;
+	return count;
 }
 
 Batch *
@@ -393,23 +286,23 @@ batch_begin(int row_count)
 
 /* An empty page; in a batch, first the one that its rows of this leaf took. */
 static BlockNumber
-page_for_latecomers(Relation heap, BlockNumber leaf, const Need *need, Batch *batch)
+page_for_latecomers(Relation heap, const Place *place, const Need *need, Batch *batch)
 {
 	int			i;
 
 	if (batch == NULL)
-		return empty_block(heap);
+		return block_for_latecomers(heap, place->above, need);
 	for (i = batch->count - 1; i >= 0; i--)
-		if (batch->pages[i].leaf == leaf)
+		if (batch->pages[i].leaf == place->leaf_block)
 			break;
 	if (i >= 0 && block_takes(heap, batch->pages[i].taken, need))
 		return batch->pages[i].taken;
 	if (i < 0)
 	{
 		i = batch->count++;
-		batch->pages[i].leaf = leaf;
+		batch->pages[i].leaf = place->leaf_block;
 	}
-	batch->pages[i].taken = empty_block(heap);
+	batch->pages[i].taken = block_for_latecomers(heap, place->above, need);
 	return batch->pages[i].taken;
 }
 
@@ -420,18 +313,39 @@ block_of_place(Relation heap, Relation index, Place *place, const Need *need,
 {
 	/* Read after the index: what its entries name is there by now. */
 	BlockNumber end = RelationGetNumberOfBlocks(heap);
-	BlockNumber highest;
+	BlockNumber blocks[MaxTIDsPerBTreePage];
+	BlockNumber block;
+	int			count;
 
 	if (place->neighbour < end && block_takes(heap, place->neighbour, need))
 	{
 		ReleaseBuffer(place->leaf);
 		return place->neighbour;
 	}
-	highest = highest_block(index, place->leaf);
-	if (highest != InvalidBlockNumber && highest != place->neighbour &&
-		highest < end && block_takes(heap, highest, need))
-		return highest;
-	return page_for_latecomers(heap, place->leaf_block, need, batch);
+	count = blocks_of_leaf(index, place, blocks);
+	block = highest_with_room(heap, blocks, count, need);
+	if (block != InvalidBlockNumber)
+		return block;
+	return page_for_latecomers(heap, place, need, batch);
+}
+
+/* Whether this row and the one before it come behind all others; notes it. */
+static bool
+goes_on_behind(Oid heap, bool at_end)
+{
+	bool		found = false;
+
+	if (appended_to == NULL)
+	{
+		HASHCTL		options = {0};
+
+		options.keysize = sizeof(Oid);
+		options.entrysize = sizeof(Oid);
+		appended_to = hash_create("clustered_heap appended to", 64, &options,
+								  HASH_ELEM | HASH_BLOBS);
+	}
+	(void) hash_search(appended_to, &heap, at_end ? HASH_ENTER : HASH_REMOVE, &found);
+	return at_end && found;
 }
 
 /*
@@ -449,16 +363,12 @@ place_row(Relation heap, Relation index, HeapTuple row, Batch *batch)
 		return false;
 	if (!find_place(heap, index, row, &place))
 		return false;
-	if (place.at_end && appended_to == RelationGetRelid(heap))
+	if (goes_on_behind(RelationGetRelid(heap), place.at_end))
 	{
 		ReleaseBuffer(place.leaf);
 		return false;
 	}
 	RelationSetTargetBlock(heap, block_of_place(heap, index, &place, &need, batch));
-	if (place.at_end)
-		appended_to = RelationGetRelid(heap);
-	else if (appended_to == RelationGetRelid(heap))
-		appended_to = InvalidOid;
 	return true;
 }
 
