@@ -16,6 +16,7 @@
 #include "catalog/pg_am.h"
 #include "executor/tuptable.h"
 #include "fmgr.h"
+#include "storage/ipc.h"
 #include "utils/inval.h"
 #include "utils/rel.h"
 
@@ -44,6 +45,9 @@ static ReadAsHeap *read_as_heap = NULL;
 static void
 keep_reading_as_heap(Datum arg, Oid relid)
 {
+	/* A session that dies gives its tables back, and they stay in the list. */
+	if (proc_exit_inprogress)
+		return;
 	for (ReadAsHeap *each = read_as_heap; each != NULL; each = each->outer)
 		if (!OidIsValid(relid) || RelationGetRelid(each->heap) == relid)
 			each->heap->rd_tableam = heap_routine;

@@ -34,17 +34,6 @@ compat_index_beginscan(Relation heap, Relation index, Snapshot snapshot)
 #endif
 }
 
-/* 19 added the scan's flags. */
-static inline TableScanDesc
-compat_table_beginscan(Relation heap, Snapshot snapshot)
-{
-#if PG_VERSION_NUM >= 190000
-	return table_beginscan(heap, snapshot, 0, NULL, SO_NONE);
-#else
-	return table_beginscan(heap, snapshot, 0, NULL);
-#endif
-}
-
 /*
  * The leaf page where the key belongs, pinned and locked for reading, or
  * InvalidBuffer where the index is empty. 16 added the table, 17 took away the

@@ -20,6 +20,7 @@
 #include "access/relation.h"
 #include "access/tableam.h"
 #include "access/visibilitymap.h"
+#include "access/xlog.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
@@ -139,7 +140,8 @@ static HeapSums
 read_heap(Relation heap, Snapshot snapshot)
 {
 	TupleTableSlot *slot = table_slot_create(heap, NULL);
-	TableScanDesc scan = compat_table_beginscan(heap, snapshot);
+	/* From its first page, and not from where another scan is. */
+	TableScanDesc scan = table_beginscan_strat(heap, snapshot, 0, NULL, true, false);
 	Size		reserve = RelationGetTargetPageFreeSpace(heap, HEAP_DEFAULT_FILLFACTOR);
 	Size		page_bytes = BLCKSZ - SizeOfPageHeaderData;
 	Size		used = 0;
@@ -189,6 +191,12 @@ read_index(Relation heap, Relation index, Snapshot snapshot,
 	ItemPointer tid;
 	double		place = 0;
 
+	/*
+	 * Without this nbtree lets go of the leaf, and VACUUM may meanwhile free
+	 * the line pointers that its entries name, for rows that the snapshot does
+	 * not see, and call their pages visible to all.
+	 */
+	scan->xs_want_itup = true;
 	index_rescan(scan, NULL, 0, NULL, 0);
 	while ((tid = index_getnext_tid(scan, ForwardScanDirection)) != NULL)
 	{
@@ -264,6 +272,13 @@ open_table(Oid relid)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("\"%s\" is a temporary table of another session",
 						RelationGetRelationName(heap))));
+	/* A standby has none of its rows, and may lack its files. */
+	if (heap->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED && RecoveryInProgress())
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("\"%s\" is an unlogged table, whose rows are not there during recovery",
+						RelationGetRelationName(heap)),
+				 errhint("Call cluster_quality() on the primary.")));
 	return heap;
 }
 
@@ -318,6 +333,7 @@ cluster_quality(PG_FUNCTION_ARGS)
 	GroupSums	leaves = {0, 0, 0, 0};
 	GroupSums	ranges = {0, 0, 0, 0};
 	Covariance	order = {0, 0, 0, 0, 0, 0};
+	bool		any_rows;
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
@@ -342,9 +358,10 @@ cluster_quality(PG_FUNCTION_ARGS)
 	values[3] = Int64GetDatum(rows.pages_ideal);
 	values[4] = Int64GetDatum(leaves.group_count);
 	/* Without rows there is nothing to take a mean of. */
+	any_rows = leaves.group_count > 0 && rows.pages_ideal > 0;
 	for (int i = 5; i < lengthof(nulls); i++)
-		nulls[i] = leaves.group_count == 0;
-	if (leaves.group_count > 0)
+		nulls[i] = !any_rows;
+	if (any_rows)
 	{
 		values[5] = Float8GetDatum((double) leaves.page_count / leaves.group_count);
 		values[6] = Float8GetDatum(ideal_pages(&leaves, &rows));

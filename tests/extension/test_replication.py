@@ -48,6 +48,7 @@ def test_standby_is_promoted(extended: ServerPrograms, method: str) -> None:
             session.execute("CREATE EXTENSION clustered_heap")
             make(session, method)
             session.execute(LATECOMERS)
+            session.execute("CREATE UNLOGGED TABLE unlogged (k int CONSTRAINT u PRIMARY KEY)")
             session.execute("BEGIN")
             session.execute("INSERT INTO t SELECT g, 2, 'p' FROM generate_series(1, 5000, 7) g")
             session.execute("PREPARE TRANSACTION 'later'")
@@ -57,6 +58,8 @@ def test_standby_is_promoted(extended: ServerPrograms, method: str) -> None:
             assert one(other, "SELECT count(*) FROM t") == 8000
             quality = "SELECT cluster_quality('t')::text"
             assert one(other, quality) == one(session, quality)
+            with pytest.raises(psycopg.errors.FeatureNotSupported, match="during recovery"):
+                other.execute("SELECT cluster_quality('unlogged', 'u')")
             # What the primary is in the middle of is lost with it.
             busy = primary.connect()
             busy.execute("BEGIN")
