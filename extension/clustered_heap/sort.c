@@ -8,7 +8,10 @@
  * the index's columns; how it comes by that order is its own business.
  *
  * Only where SELECT promises no order and no choice of rows: it is left alone
- * if it has ORDER BY, LIMIT, DISTINCT or row locks of its own, and so is a
+ * if it has ORDER BY, LIMIT, DISTINCT or row locks of its own, or ORDER BY in
+ * a sub-SELECT, CTE or view that it reads, whose order its rows come in as a
+ * rule; and if its list has functions that return sets, which come in their own
+ * order, or volatile ones, which are to see the rows as they come. So is a
  * statement with RETURNING, whose rows come back in that order, or with ON
  * CONFLICT, where the first of equal rows wins.
  */
@@ -18,9 +21,11 @@
 #include "access/table.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
+#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/parsenodes.h"
+#include "optimizer/optimizer.h"
 #include "optimizer/planner.h"
 #include "parser/parse_clause.h"
 #include "parser/parse_node.h"
@@ -60,12 +65,37 @@ source_of_insert(Query *parse)
 	return ((RangeTblRef *) item)->rtindex;
 }
 
+/* Whether there is an ORDER BY in the query, or in one that it reads from. */
 static bool
-promises_order(const Query *select)
+has_order_by(const Query *query)
 {
-	return select->commandType != CMD_SELECT || select->sortClause != NIL ||
+	ListCell   *cell;
+
+	check_stack_depth();
+	if (query->sortClause != NIL)
+		return true;
+	foreach(cell, query->rtable)
+	{
+		const RangeTblEntry *entry = lfirst_node(RangeTblEntry, cell);
+
+		if (entry->rtekind == RTE_SUBQUERY && has_order_by(entry->subquery))
+			return true;
+	}
+	foreach(cell, query->cteList)
+		if (has_order_by((const Query *) lfirst_node(CommonTableExpr, cell)->ctequery))
+			return true;
+	return false;
+}
+
+/* parse: the INSERT, whose WITH the SELECT may read from. */
+static bool
+promises_order(const Query *parse, const Query *select)
+{
+	return select->commandType != CMD_SELECT || has_order_by(parse) ||
 		select->limitCount != NULL || select->limitOffset != NULL ||
-		select->distinctClause != NIL || select->rowMarks != NIL;
+		select->distinctClause != NIL || select->rowMarks != NIL ||
+		select->hasTargetSRFs ||
+		contain_volatile_functions((Node *) select->targetList);
 }
 
 /*
@@ -157,7 +187,7 @@ with_order(Query *parse)
 	Relation	index = NULL;
 	Oid			index_oid;
 
-	if (source == 0 || promises_order(rt_fetch(source, parse->rtable)->subquery))
+	if (source == 0 || promises_order(parse, rt_fetch(source, parse->rtable)->subquery))
 		return parse;
 	heap = table_open(rt_fetch(parse->resultRelation, parse->rtable)->relid, NoLock);
 	if (has_heap_pages(heap))
@@ -198,7 +228,7 @@ sort_init(void)
 {
 	DefineCustomBoolVariable("clustered_heap.sort_insert_select",
 							 "Sorts the source of INSERT ... SELECT by the index marked by CLUSTER ON.",
-							 "Statements with ORDER BY, LIMIT, DISTINCT, FOR UPDATE, RETURNING or ON CONFLICT are left alone.",
+							 "Statements with ORDER BY, LIMIT, DISTINCT, FOR UPDATE, RETURNING, ON CONFLICT, sets or volatile functions are left alone.",
 							 &sort_insert_select,
 							 false,
 							 PGC_USERSET,

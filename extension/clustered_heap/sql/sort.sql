@@ -32,13 +32,13 @@ SELECT sorted_by('INSERT INTO t (c, b, a) SELECT c, a, b FROM s');
 SELECT sorted_by('INSERT INTO t (a, b) SELECT a, 5 FROM s');
 SELECT sorted_by('INSERT INTO t (b) SELECT b FROM s');
 -- Computed columns, which are computed before they are sorted; a key that does not come from there.
-SELECT sorted_by('INSERT INTO t (b, a) SELECT b, a * random()::int FROM s');
+SELECT sorted_by('INSERT INTO t (b, a) SELECT b, a * 2 FROM s');
 SELECT sorted_by('INSERT INTO t (c) SELECT c FROM s');
 -- Groups, unions, common tables, rows of functions, views.
 SELECT sorted_by('INSERT INTO t (b, a) SELECT b, count(*) FROM s GROUP BY b');
 SELECT sorted_by('INSERT INTO t (b, a) SELECT b, a FROM s UNION ALL SELECT a, b FROM s');
 SELECT sorted_by('WITH w AS MATERIALIZED (SELECT * FROM s) INSERT INTO t (b, a) SELECT b, a FROM w');
-SELECT sorted_by('INSERT INTO t (b, a) SELECT generate_series(1, 10), 5');
+SELECT sorted_by('INSERT INTO t (b, a) SELECT g, 5 FROM generate_series(1, 10) g');
 CREATE VIEW over_t AS SELECT b AS bb, a AS aa FROM t;
 SELECT sorted_by('INSERT INTO over_t (aa, bb) SELECT a, b FROM s');
 
@@ -51,6 +51,17 @@ SELECT sorted_by('INSERT INTO t SELECT a, b, c FROM s FOR UPDATE');
 SELECT sorted_by('INSERT INTO t SELECT a, b, c FROM s RETURNING a');
 SELECT sorted_by('INSERT INTO t SELECT a, b, c FROM s ON CONFLICT DO NOTHING');
 SELECT sorted_by('INSERT INTO t VALUES (1, 2), (0, 1)');
+-- So is an order further down, and values that depend on the order in which they are computed.
+SELECT sorted_by('INSERT INTO t (b, a) SELECT b, a FROM (SELECT b, a FROM s ORDER BY c) o');
+SELECT sorted_by('WITH o AS (SELECT b, a FROM s ORDER BY c) INSERT INTO t (b, a) SELECT b, a FROM o');
+SELECT sorted_by('INSERT INTO t (b, a) WITH o AS (SELECT b, a FROM s ORDER BY c) SELECT b, a FROM o');
+SELECT sorted_by('INSERT INTO t (b, a) SELECT b, a FROM (SELECT * FROM (SELECT * FROM s ORDER BY c) o WHERE a > 5) j');
+CREATE VIEW in_order AS SELECT b, a FROM s ORDER BY c;
+SELECT sorted_by('INSERT INTO t (b, a) SELECT b, a FROM in_order');
+SELECT sorted_by('INSERT INTO t (b, a) SELECT unnest(ARRAY[3, 1, 2]), 5');
+CREATE SEQUENCE numbers;
+SELECT sorted_by('INSERT INTO t (b, a) SELECT b, nextval(''numbers'') FROM s');
+SELECT sorted_by('INSERT INTO t (b, a) SELECT b, a * random()::int FROM s');
 SELECT sorted_by('UPDATE t SET a = 1');
 SELECT sorted_by('MERGE INTO t USING s ON t.a = s.a WHEN NOT MATCHED THEN INSERT VALUES (s.a, s.b)');
 
