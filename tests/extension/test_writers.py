@@ -241,7 +241,8 @@ def crash(extended: ServerPrograms, crashes: int, method: str) -> None:
                                 (own.randrange(600_000), number, rows),
                             )
                             committed[number] += rows
-                            if n == limit:
+                            # On a busy machine some have not even connected by then.
+                            if n >= limit and all(committed.values()):
                                 enough.set()
                 except psycopg.OperationalError:
                     pass
