@@ -19,6 +19,7 @@
 #include "access/nbtree.h"
 #include "access/relation.h"
 #include "access/tableam.h"
+#include "access/transam.h"
 #include "access/visibilitymap.h"
 #include "access/xlog.h"
 #include "catalog/pg_am.h"
@@ -317,6 +318,15 @@ open_index(Relation heap, Oid named)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("index \"%s\" is not valid", RelationGetRelationName(index)),
 				 errhint("REINDEX INDEX CONCURRENTLY builds it anew.")));
+	/* As the planner leaves it out (get_relation_info, plancat.c). */
+	if (index->rd_index->indcheckxmin &&
+		!TransactionIdPrecedes(HeapTupleHeaderGetXmin(index->rd_indextuple->t_data),
+							   TransactionXmin))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("index \"%s\" was built after this transaction's snapshot and lacks rows that it sees",
+						RelationGetRelationName(index)),
+				 errhint("Try again when transactions that were open at that time have ended.")));
 	return index;
 }
 
