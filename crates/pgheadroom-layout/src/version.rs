@@ -512,7 +512,7 @@ mod tests {
 
     /// 19 differs from 18 in these alone, and is marked as not compared with a final release.
     #[test]
-    fn nineteen_differs_in_six_rules() {
+    fn nineteen_differs_in_seven_rules() {
         let newest = behaviour("19.0");
         let expected = Behaviour {
             version: newest.version,
@@ -523,6 +523,7 @@ mod tests {
             toast_compression: Method::Lz4,
             index_scans_keep_pin: true,
             bpchar_has_equal_image: false,
+            autovacuum_by_score: true,
             ..behaviour("18.6")
         };
         assert_eq!(newest, expected);
