@@ -156,15 +156,21 @@ impl Clients {
                 schedule.end_wait(client);
                 let behind = self.behind(client, db);
                 let ended = self.end(client, End::Rollback, schedule, db)?;
-                self.move_up(&behind, schedule, db);
+                self.move_up(client, &behind, schedule, db);
                 Ok(Some(ended))
             }
             Turn::GoOn(client, wait) => {
                 if schedule.is_wait(client, wait) {
+                    let behind = self.behind(client, db);
                     db.switch_to(SessionId(client));
                     let of = &self.list[client];
                     let done = resume(db, &of.operations[of.position]);
+                    let gave_up = matches!(done, Err(StatementError::Serialization));
                     self.after(client, done, schedule, db)?;
+                    if gave_up {
+                        // Whoever took the row before it came to it may wait for them.
+                        self.move_up(client, &behind, schedule, db);
+                    }
                 }
                 Ok(None)
             }
@@ -178,15 +184,16 @@ impl Clients {
         (0..self.list.len()).filter(waits).collect()
     }
 
-    /// Who stood in front of these in a row's line has given up. The first one has the row's lock
-    /// now, and begins to wait for the transaction that holds the row.
+    /// Who stood in front of these in a row's line has given up: `gone`, whose transaction some of
+    /// them may wait for still. The first one of the line has the row's lock now, and begins to wait
+    /// for the transaction that holds the row.
     ///
     /// Source: `heap_acquire_tuplock` and `XactLockTableWait` in `heap_update`,
     /// src/backend/access/heap/heapam.c (REL_18_STABLE): two waits, each with a timer of its own.
-    fn move_up(&self, behind: &[usize], schedule: &mut Schedule, db: &Database) {
+    fn move_up(&self, gone: usize, behind: &[usize], schedule: &mut Schedule, db: &Database) {
         for &client in behind {
             let next = db.waits_for(SessionId(client));
-            if next.is_some_and(|SessionId(next)| !behind.contains(&next)) {
+            if next.is_some_and(|SessionId(next)| next != gone && !behind.contains(&next)) {
                 schedule.wait(client);
                 expect_deadlock(client, schedule, db);
             }
