@@ -29,7 +29,7 @@ from pgheadroom.cli.connection import (
 )
 from pgheadroom.cli.history import FromOption, HistoryOption, ToOption, day_of, recalled
 from pgheadroom.cli.idle import refuse
-from pgheadroom.cli.options import Format, FormatOption, HtmlOption, OutputOption
+from pgheadroom.cli.options import Format, FormatOption, HtmlOption, OutputOption, TablesOption
 from pgheadroom.cli.output import check_outputs, said
 from pgheadroom.cli.plan_files import write_plan
 from pgheadroom.defaults import BUDGET_S
@@ -66,10 +66,6 @@ _PriceOption = Annotated[
 _MaxGrowthOption = Annotated[
     str | None,
     typer.Option(metavar="SHARE", help="The heap may grow by this part: 0.1 or 10%."),
-]
-_TableOption = Annotated[
-    list[str] | None,
-    typer.Option("--table", "-t", help="Only this table (or schema.table); again for more."),
 ]
 _BudgetOption = Annotated[
     str,
@@ -113,7 +109,7 @@ def advise_command(
     goal: _GoalOption = "balanced",
     price: _PriceOption = None,
     max_growth: _MaxGrowthOption = None,
-    table: _TableOption = None,
+    table: TablesOption = None,
     budget: _BudgetOption = f"{BUDGET_S:g}s",
     length: _LengthOption = None,
     no_sample: _NoSampleOption = False,

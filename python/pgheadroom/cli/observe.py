@@ -31,6 +31,7 @@ from pgheadroom.cli.connection import (
 )
 from pgheadroom.cli.idle import refuse
 from pgheadroom.cli.observe_wal import said_log
+from pgheadroom.cli.options import TablesOption
 from pgheadroom.errors import DiskFull, HeadroomError, InputError
 from pgheadroom.quoting import called, printable, printable_json
 from pgheadroom.units import parse_duration_s, percent, show_duration
@@ -57,10 +58,6 @@ _LengthOption = Annotated[
 _ToOption = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="Write the profile here (JSON); several: the folder."),
-]
-_TableOption = Annotated[
-    list[str] | None,
-    typer.Option("--table", "-t", help="Only this table (or schema.table); again for more."),
 ]
 _MaskOption = Annotated[
     bool, typer.Option("--mask", help="Pseudonyms for names; no statement texts, no literals.")
@@ -89,7 +86,7 @@ def observe_command(
     service_file: ServiceFileOption = None,
     length: _LengthOption = None,
     to: _ToOption = None,
-    table: _TableOption = None,
+    table: TablesOption = None,
     mask: _MaskOption = False,
     no_sample: _NoSampleOption = False,
     log: LogOption = None,

@@ -30,3 +30,7 @@ OutputOption = Annotated[
 HtmlOption = Annotated[
     Path | None, typer.Option("--html", help="Write a page with charts here too.")
 ]
+TablesOption = Annotated[
+    list[str] | None,
+    typer.Option("--table", "-t", help="Only this table (or schema.table); again for more."),
+]

@@ -19,7 +19,7 @@ from pgheadroom.cli.connection import (
     parameters_of,
 )
 from pgheadroom.cli.idle import refuse
-from pgheadroom.cli.options import Format, FormatOption, HtmlOption, OutputOption
+from pgheadroom.cli.options import Format, FormatOption, HtmlOption, OutputOption, TablesOption
 from pgheadroom.errors import InputError
 from pgheadroom.quoting import printable
 from pgheadroom.units import parse_duration_s
@@ -33,10 +33,6 @@ if TYPE_CHECKING:
 
 _PAGES_BOUNDS = (100, 1_000_000)
 
-_TableOption = Annotated[
-    list[str] | None,
-    typer.Option("--table", "-t", help="Only this table (or schema.table); again for more."),
-]
 _NoSampleOption = Annotated[
     bool,
     typer.Option("--no-sample", help="Read no rows: statistics and counters alone."),
@@ -97,7 +93,7 @@ _ToolOption = Annotated[
 
 def order_command(
     target: Annotated[str, typer.Argument(help="A connection; without it, as libpq's PG*.")] = "",
-    table: _TableOption = None,
+    table: TablesOption = None,
     length: _LengthOption = None,
     no_sample: _NoSampleOption = False,
     pages: _PagesOption = None,

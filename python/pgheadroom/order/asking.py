@@ -90,18 +90,6 @@ SELECT c.oid::int8 AS oid,
 FROM pg_class c WHERE c.oid IN ({oids})
 """
 
-STATEMENTS_AT_SQL = """
-SELECT quote_ident(n.nspname) AS schema
-FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-WHERE e.extname = 'pg_stat_statements'
-  AND EXISTS (SELECT FROM pg_settings WHERE name = 'pg_stat_statements.max')
-  AND has_schema_privilege(n.oid, 'USAGE')
-  AND EXISTS (SELECT FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
-              WHERE c.relnamespace = n.oid AND c.relname = 'pg_stat_statements'
-                AND a.attname = 'toplevel' AND has_table_privilege(c.oid, 'SELECT'))
-"""
-"""Where pg_stat_statements can be read; no row where it cannot."""
-
 _STATEMENTS = """
 SELECT s.queryid::int8 AS queryid, min(s.query) AS query, sum(s.calls)::int8 AS calls,
        sum(s.rows)::int8 AS rows,

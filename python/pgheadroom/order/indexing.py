@@ -47,8 +47,7 @@ class OrderedTable:
         pages: Of its heap.
         estimate: What CLUSTER leaves.
         changes: That were counted.
-        moved_pages: That CLUSTER reads.
-        written_pages: That it writes, indexes among them.
+        written_pages: That CLUSTER writes, indexes among them.
         batch_rows: Of an INSERT on average; None: not known.
     """
 
@@ -56,7 +55,6 @@ class OrderedTable:
     pages: int
     estimate: Estimate
     changes: TableChanges
-    moved_pages: float
     written_pages: float
     batch_rows: float | None
 
@@ -182,7 +180,7 @@ def _course(
         scans_a_day=number * a_day,
         rows_per_scan=entries / number if number else 0.0,
         read_frac=table.changes.blocks_read / fetched if fetched else 0.0,
-        moved_pages=table.moved_pages,
+        moved_pages=table.pages,
         written_pages=table.written_pages,
     )
     pay = cluster_pay(

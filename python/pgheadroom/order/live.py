@@ -29,6 +29,7 @@ from pgheadroom.order.values import IndexOrder, OrderPrices, OrderReport, TableO
 from pgheadroom.progress import Say
 from pgheadroom.quoting import called
 from pgheadroom.sources.session import read_only_session
+from pgheadroom.sources.statements_at import STATEMENTS_AT_SQL
 from pgheadroom.units import show_count, show_duration
 
 if TYPE_CHECKING:
@@ -241,7 +242,7 @@ class OrderAsking:
     def _counted(self, rows: Sequence[AnsweredRow], sleep: Callable[[float], None]) -> CountedTime:
         tables = sorted({int(row["table_oid"]) for row in rows})
         indexes = [int(row["oid"]) for row in rows]
-        schema = next((str(row["schema"]) for row in self._rows(asking.STATEMENTS_AT_SQL)), None)
+        schema = next((str(row["schema"]) for row in self._rows(STATEMENTS_AT_SQL)), None)
         if schema is None:
             self._missing.append(
                 "pg_stat_statements is not installed, not loaded, or not for this role: which "
@@ -310,7 +311,6 @@ class OrderAsking:
             pages=pages,
             estimate=found.estimate,
             changes=changes,
-            moved_pages=pages,
             batch_rows=batch_rows(counted.statements, schema, name, self._namesakes.get(name, 1)),
             written_pages=fresh + sum(int(row["pages"]) for row in rows),
         )

@@ -9,6 +9,7 @@ from pgheadroom.bloat.asking import Ask
 from pgheadroom.defaults import RATES_FROM_S
 from pgheadroom.doctor.rule import DAY_S, Facts, QueryRow, Rule, bytes_a_day
 from pgheadroom.doctor.values import Blind, Finding, Remedy
+from pgheadroom.sources.statements_at import STATEMENTS_AT_SQL
 from pgheadroom.units import PAGE_BYTES, percent, show_bytes, show_duration
 
 _SHARE_MIN = 0.5
@@ -17,17 +18,6 @@ _SHOWN = 100
 _CHANGES = re.compile(r"(insert|update|delete|merge|with)\b", re.IGNORECASE)
 """Only these are shown: other statements are kept with their literals."""
 
-# Its settings are there only where it was loaded at the start: else reading it fails.
-_SQL = """
-SELECT quote_ident(n.nspname) AS schema
-FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-WHERE e.extname = 'pg_stat_statements'
-  AND EXISTS (SELECT FROM pg_settings WHERE name = 'pg_stat_statements.max')
-  AND has_schema_privilege(n.oid, 'USAGE')
-  AND EXISTS (SELECT FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
-              WHERE c.relnamespace = n.oid AND c.relname = 'pg_stat_statements'
-                AND a.attname = 'toplevel' AND has_table_privilege(c.oid, 'SELECT'))
-"""
 _STATEMENTS = """
 WITH here AS (
     SELECT s.queryid, min(s.query) AS query, sum(s.calls)::int8 AS calls,
@@ -96,7 +86,7 @@ RULE = Rule(
     id="dear-statement",
     question="Does one statement write most of the WAL?",
     book=("B7.51",),
-    sql={15: _SQL},
+    sql={15: STATEMENTS_AT_SQL},
     decide=_decide,
     look=_look,
     needs_monitor=True,
