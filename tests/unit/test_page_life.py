@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -114,6 +115,30 @@ def test_text_fits_its_width(life: PageLife, width: int) -> None:
         assert len(line) <= width
 
 
+def test_the_gauge_moves_with_what_happens(life: PageLife) -> None:
+    """Of 8192 bytes it was full in every line of a page that is kept full."""
+    lines = [
+        line for line in life_text.lines(life, unicode=False) if re.match(r" +\d+ +\d+ ", line)
+    ]
+    filled = {int(line.split()[2]): line.split()[3].count("=") for line in lines}
+    most = max(event.page.free_bytes for event in life.events)
+    assert filled == {free: round(free * 8 / most) for free in filled}
+    assert len(set(filled.values())) > 2
+
+
+@pytest.mark.parametrize("width", [life_drawing.NARROW, 1000])
+def test_the_timeline_counts_events(life: PageLife, width: int) -> None:
+    """Below it are their numbers, which have room; those left out leave none in the gap."""
+    drawn = life_drawing.timeline(life, width)
+    below = re.findall(r'x="([\d.]+)" y="274" text-anchor="middle">(\d+)<', drawn)
+    numbers = [int(number) for _, number in below]
+    assert set(numbers) <= {event.number - 1 for event in life.events}
+    assert len(numbers) >= 3
+    places = [float(x) for x, _ in below]
+    assert all(after - before >= 50 for before, after in pairwise(places))
+    assert max(places) <= width
+
+
 def test_html_loads_nothing(life: PageLife) -> None:
     """The page stands alone: no script, no address, foreign names escaped."""
     named = PageLife(
@@ -128,7 +153,7 @@ def test_html_loads_nothing(life: PageLife) -> None:
     assert "<script" not in page
     assert not re.search(r"(src|href)=", page)
     assert "script-src" not in page
-    assert page.count("<svg") == len(life.events) + 8
+    assert page.count("<svg") == len(life.events) + 9
     assert f"{life.left_out} events left out" in page
 
 

@@ -17,10 +17,12 @@ _ITEMS_TOP = 30
 _ITEM_HEIGHT = 12
 _ARC_HEIGHT = 22
 _WIDEST_ITEM = 15
-_TIMELINE_HEIGHT, _TIMELINE_TOP, _TIMELINE_LEFT = 240, 18, 58
+_TIMELINE_HEIGHT, _TIMELINE_TOP, _TIMELINE_LEFT = 240, 18, 48
+NARROW = 380
+"""Width of the timeline on a phone, where text of the wide one would be four pixels high."""
 _STEPS_Y = (25, 50, 100, 200, 250, 500, 1000, 2000)
 _MOST_TICKS_Y = 5
-_MOST_TICKS_X = 12
+_ROOM_X = 56  # of a label of five digits; arbitrary
 
 Across = Callable[[int], float]
 Height = Callable[[float], float]
@@ -130,10 +132,16 @@ def _arcs(items: Sequence[Item], wide: float, inner: float) -> Iterable[str]:
         yield f'<path class="arc {kind}" d="{"".join(curves)}"/>'
 
 
-def timeline(life: PageLife) -> str:
-    """Free bytes after each event, with prunings, departures, and the gap if there is one."""
+def timeline(life: PageLife, width: int = _WIDTH) -> str:
+    """
+    Free bytes after each event, with prunings, departures, and the gap if there is one.
+
+    Args:
+        life: What the twin noted.
+        width: Of the picture, in its own units: pixels at full size.
+    """
     events = life.events
-    right = _WIDTH - 8
+    right = width - 8
     bottom = _TIMELINE_TOP + _TIMELINE_HEIGHT
     step = (right - _TIMELINE_LEFT) / max(len(events) - 1, 1)
 
@@ -148,8 +156,7 @@ def timeline(life: PageLife) -> str:
         return bottom - free_bytes / ticks[-1] * _TIMELINE_HEIGHT
 
     parts = [
-        f'<svg viewBox="0 0 {_WIDTH} {bottom + 40}" role="img" '
-        f'aria-label="Free bytes after each of {len(events)} events">'
+        f'<svg viewBox="0 0 {width} {bottom + 40}" role="img" aria-label="{_told(life)}">',
     ]
     for tick in ticks:
         y = y_of(tick)
@@ -159,17 +166,26 @@ def timeline(life: PageLife) -> str:
             f'text-anchor="end">{tick}</text>'
         )
     limit = y_of(life.prune_below_bytes)
-    parts.append(
-        f'<path class="limit" d="M{_TIMELINE_LEFT},{limit:.1f}H{right}"/>'
-        f'<text class="limit-label" x="{right}" y="{limit - 5:.1f}" text-anchor="end">'
-        f"under {life.prune_below_bytes} free a reader prunes</text>"
-    )
+    parts.append(f'<path class="limit" d="M{_TIMELINE_LEFT},{limit:.1f}H{right}"/>')
     parts += _gap(life, x_of, bottom)
     parts.append(_free_line(life, x_of, y_of))
     parts += _marks(events, x_of, y_of, bottom)
-    parts += _ticks(events, x_of, bottom)
+    parts += _ticks(life, x_of, bottom, step)
+    middle = (_TIMELINE_LEFT + width) / 2
+    parts.append(
+        f'<text class="tick" x="{middle:.0f}" y="{bottom + 34}" text-anchor="middle">event</text>'
+    )
     parts.append("</svg>")
     return "".join(parts)
+
+
+def _told(life: PageLife) -> str:
+    """The timeline for those who cannot see it."""
+    free = [event.page.free_bytes for event in life.events]
+    return (
+        f"Free bytes after each of {len(free)} events: {free[0]} at first, {free[-1]} at last, "
+        f"between {min(free)} and {max(free)}"
+    )
 
 
 def _free_line(life: PageLife, x_of: Across, y_of: Height) -> str:
@@ -209,17 +225,21 @@ def _marks(events: Sequence[PageEvent], x_of: Across, y_of: Height, bottom: floa
     return dots
 
 
-def _ticks(events: Sequence[PageEvent], x_of: Across, bottom: float) -> list[str]:
-    """Transactions under the line, as many as have room."""
-    every = max(1, -(-len(events) // _MOST_TICKS_X))
-    parts = [
-        f'<text class="tick" x="{x_of(position):.1f}" y="{bottom + 16}" text-anchor="middle">'
-        f"{events[position].transaction}</text>"
-        for position in range(0, len(events), every)
-    ]
-    middle = (_TIMELINE_LEFT + _WIDTH) / 2
-    parts.append(
-        f'<text class="tick" x="{middle:.0f}" y="{bottom + 34}" text-anchor="middle">'
-        "transaction; one step an event</text>"
+def _ticks(life: PageLife, x_of: Across, bottom: float, step: float) -> list[str]:
+    """Numbers of events under the line, as many as have room, and none in the gap."""
+    every = next(
+        size
+        for power in range(6)
+        for size in (10**power, 2 * 10**power, 5 * 10**power)
+        if size * step >= _ROOM_X or size >= len(life.events)
     )
-    return parts
+    found = []
+    for position, event in enumerate(life.events):
+        number = event.number - 1
+        is_beside_gap = life.left_out and abs(position - life.first_count + 0.5) * step < _ROOM_X
+        if number % every == 0 and not is_beside_gap:
+            found.append(
+                f'<text class="tick" x="{x_of(position):.1f}" y="{bottom + 16}" '
+                f'text-anchor="middle">{number}</text>'
+            )
+    return found

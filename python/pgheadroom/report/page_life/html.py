@@ -6,6 +6,7 @@ It opens from disk, loads nothing and runs no script; its Content-Security-Polic
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from pgheadroom.lab import reading
@@ -14,7 +15,21 @@ from pgheadroom.report.page import page
 from pgheadroom.report.page_life import drawing as life_drawing
 
 
-def render(life: PageLife, *, command: str, server: str) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """
+    A site around the page.
+
+    Attributes:
+        home: Address of the overview.
+        profile: Address of the profile that was played.
+    """
+
+    home: str
+    profile: str
+
+
+def render(life: PageLife, *, command: str, server: str, place: Place | None = None) -> str:
     """
     Make the page.
 
@@ -22,6 +37,7 @@ def render(life: PageLife, *, command: str, server: str) -> str:
         life: What the twin noted.
         command: The command that makes it again.
         server: The minor version that the twin followed.
+        place: Where it stands, if it does not stand alone.
     """
     from markupsafe import Markup  # noqa: PLC0415 - only pages need it
 
@@ -33,10 +49,14 @@ def render(life: PageLife, *, command: str, server: str) -> str:
         block=life.block,
         server=server,
         command=reading.printable(command),
+        place=place,
         counts=_counts(life),
         limit=life.prune_below_bytes,
         left_out=life.left_out,
-        timeline=Markup(life_drawing.timeline(life)),  # noqa: S704
+        timelines=[
+            (css, Markup(life_drawing.timeline(life, **wide)))  # noqa: S704
+            for css, wide in (("wide", {}), ("narrow", {"width": life_drawing.NARROW}))
+        ],
         steps=_steps(life),
     )
 

@@ -169,15 +169,17 @@ def _event_lines(life: PageLife, width: int, signs: Signs) -> list[str]:
     if len(events) > _SHOWN_FIRST + _SHOWN_LAST:
         first, last = events[:_SHOWN_FIRST], events[-_SHOWN_LAST:]
     gap = life.event_count - len(first) - len(last)
-    out = [head, *(_line(event, width, signs) for event in first)]
+    # Of the whole page's bytes the gauge of a page that is kept full would never move.
+    most = max(event.page.free_bytes for event in life.events) or 1
+    out = [head, *(_line(event, most, width, signs) for event in first)]
     if gap:
         out.append(f"{'...':>7} {gap} events more")
-    return out + [_line(event, width, signs) for event in last]
+    return out + [_line(event, most, width, signs) for event in last]
 
 
-def _line(event: PageEvent, width: int, signs: Signs) -> str:
-    used = PAGE_BYTES - event.page.free_bytes
-    filled = round(used * _GAUGE_CELLS / PAGE_BYTES)
+def _line(event: PageEvent, most: int, width: int, signs: Signs) -> str:
+    """An event; its gauge is the free bytes, of the most that were free."""
+    filled = round(event.page.free_bytes * _GAUGE_CELLS / most)
     gauge = signs.full * filled + signs.unused * (_GAUGE_CELLS - filled)
     line = (
         f"{event.number - 1:>7} {event.transaction:>11}  {event.page.free_bytes:>5} {gauge}  "
