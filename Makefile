@@ -56,7 +56,7 @@ $(STAMPS)/core $(STAMPS)/core-checked: $(STAMPS)/venv .cargo/config.toml pyproje
 demo: setup ## The main job on an embedded PostgreSQL 18; its last line is the report's path
 	$(BIN)/pgheadroom demo
 
-docs: setup ## Play the tutorial's commands on a throw-away server and write down what they print
+docs: setup ## Play the commands of README and tutorial; write down what the tutorial's print
 	$(BIN)/python tools/tutorial.py
 
 # A folder with a request.json is a record of the laboratory; other folders there are not.

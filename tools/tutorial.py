@@ -1,9 +1,10 @@
 """
-Plays the commands of docs/tutorial.md on a throw-away server and writes their output into it.
+Plays the commands of the README and of docs/tutorial.md, and writes the latter's output into it.
 
     python tools/tutorial.py [--only WORDS]
 
-With `--only` those that contain these words, which have to stand on their own; the others stay.
+With `--only` those of the tutorial that contain these words, which have to stand on their own; the
+others stay.
 
 A command stands in a comment, and what it prints is put behind it:
 
@@ -11,9 +12,13 @@ A command stands in a comment, and what it prints is put behind it:
     ...
     <!-- end -->
 
-All commands run in one empty folder, with PGHOST and the like set, while the demo's shop is under
-load; its log is there as server.log. A command that ends with another code than its block says
-(`<!-- run 1: ... -->`; 0 without a number) stops everything, and the page stays as it was.
+The tutorial's run on a throw-away server, in one empty folder, with PGHOST and the like set, while
+the demo's shop is under load; its log is there as server.log. A command that ends with another code
+than its block says (`<!-- run 1: ... -->`; 0 without a number) stops everything, and the page stays
+as it was.
+
+Of the README each line of a block that begins with `pgheadroom` is played where the examples are.
+Each line of the block that shows what the last of them prints has to be printed.
 """
 
 from __future__ import annotations
@@ -31,7 +36,8 @@ from pgheadroom.cli import demo_shop
 from pgheadroom.files import write_atomically
 from pgheadroom.servers import Host, find_programs
 
-PAGE = Path(__file__).parents[1] / "docs" / "tutorial.md"
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "tutorial.md"
 WARM_S = 30.0
 COLUMNS = "104"
 
@@ -47,6 +53,8 @@ def main() -> None:
     text = PAGE.read_text(encoding="utf-8")
     if not any(only in match[3] for match in _BLOCK.finditer(text)):
         raise SystemExit(f"no command of {PAGE.name} contains {only!r}")
+    if not only:
+        _play_readme()
     with (
         tempfile.TemporaryDirectory(prefix="pgheadroom-tutorial-") as folder,
         Host(find_programs("18"), label="tutorial") as host,
@@ -64,6 +72,23 @@ def main() -> None:
     write_atomically(PAGE, shown)
 
 
+def _play_readme() -> None:
+    """Play the README's commands, and compare what it shows of the last one."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    place, block = next(
+        (place, block) for place, block in enumerate(blocks) if block.startswith("pgheadroom ")
+    )
+    printed = ""
+    with tempfile.TemporaryDirectory(prefix="pgheadroom-tutorial-") as folder:
+        Path(folder, "examples").symlink_to(ROOT / "examples")
+        for command in block.splitlines():
+            printed = _ran(command, 0, folder, _environment({}))
+    lacking = set(filter(None, blocks[place + 1].splitlines())) - set(_lines(printed))
+    if lacking:
+        raise SystemExit("the README shows what is not printed:\n" + "\n".join(lacking))
+
+
 def _environment(server: dict[str, str]) -> dict[str, str]:
     found = {key: value for key, value in server.items() if key.startswith("PG")}
     found.pop("PGAPPNAME", None)
@@ -72,7 +97,14 @@ def _environment(server: dict[str, str]) -> dict[str, str]:
 
 
 def _played(match: re.Match[str], folder: str, environment: dict[str, str]) -> str:
-    command, wanted = match[3], int(match[2] or 0)
+    command = match[3]
+    printed = _ran(command, int(match[2] or 0), folder, environment)
+    body = "\n".join([f"$ {command}", *_lines(printed)])
+    return f"{match[1]}\n```text\n{body}\n```\n\n{match[4]}"
+
+
+def _ran(command: str, wanted: int, folder: str, environment: dict[str, str]) -> str:
+    """What a command prints, if it ends with the code that is wanted."""
     sys.stderr.write(f"$ {command}\n")
     done = subprocess.run(
         ["/bin/bash", "-c", command],
@@ -88,9 +120,11 @@ def _played(match: re.Match[str], folder: str, environment: dict[str, str]) -> s
         raise SystemExit(
             f"{command!r} ended with {done.returncode}, expected {wanted}; it said:\n{done.stdout}"
         )
-    lines = [line.rstrip() for line in done.stdout.splitlines() if not _PROGRESS.match(line)]
-    body = "\n".join([f"$ {command}", *lines])
-    return f"{match[1]}\n```text\n{body}\n```\n\n{match[4]}"
+    return done.stdout
+
+
+def _lines(printed: str) -> list[str]:
+    return [line.rstrip() for line in printed.splitlines() if not _PROGRESS.match(line)]
 
 
 if __name__ == "__main__":

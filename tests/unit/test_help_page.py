@@ -6,34 +6,16 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from typer.main import get_command
+from typed_commands import COMMANDS_BY_PATH, path_of, understood
 
-from pgheadroom.cli.app import app, run
+from pgheadroom.cli.app import run
 from pgheadroom.cli.commands import COMMANDS
 from pgheadroom.cli.examples import EXAMPLES
 from pgheadroom.cli.help_page import METAVARS, OF_ONE_COMMAND, PANELS
 
 WIDTH = 80
-
-
-def _commands() -> Iterator[tuple[str, Any]]:
-    """What is typed behind `pgheadroom`, and the command."""
-    program = get_command(app)
-    context = program.make_context("pgheadroom", ["demo"])
-    for name in COMMANDS:
-        command = program.get_command(context, name)  # type: ignore[attr-defined]
-        below = getattr(command, "commands", None)
-        if below is None:
-            yield name, command
-        else:
-            yield from ((f"{name} {deeper}", found) for deeper, found in below.items())
-
-
-COMMANDS_BY_PATH = dict(_commands())
 
 
 def _shown(capsys: pytest.CaptureFixture[str], arguments: str) -> str:
@@ -87,10 +69,8 @@ def test_each_command_has_two_examples_that_it_understands(path: str) -> None:
     for what, typed in examples:
         assert what[0].isupper()
         assert not what.endswith((".", ":"))
-        program, *arguments = shlex.split(typed)
-        assert program == "pgheadroom"
-        assert " ".join(arguments).startswith(path)
-        COMMANDS_BY_PATH[path].make_context(path, arguments[len(path.split()) :])
+        assert path_of(typed) == path
+        understood(typed)
 
 
 def test_nothing_is_said_of_what_is_not_there() -> None:
