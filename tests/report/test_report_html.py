@@ -112,12 +112,12 @@ def test_structure_serves_programs(pages: dict[str, str], name: str) -> None:
 
 
 def test_order_of_the_content(pages: dict[str, str]) -> None:
-    """Question and warnings, then the answer, results, comparisons, and how to repeat it last."""
+    """Question, answer, caveats, then results, comparisons, and how to repeat it last."""
     words = Page(pages["fillfactor"]).words
     order = [
         "What does a lower fillfactor change",
-        "Read this first",
         "The share of HOT updates rises",
+        "1 caveat",
         "Effect against fillfactor 100",
         "Ours, in the document's form",
         "Comparisons",
@@ -137,7 +137,25 @@ def test_alarms_come_first() -> None:
     result["controls"][0]["ratio"] = synthetic.interval(1.2, 0.05)
     words = Page(showing.page([(result, [])], title="t")).words
     assert words.index("not complete") < words.index("In 6 of the 6 cells")
-    assert words.index("A/A control of update_ms excludes 1") < words.index("In 6 of the 6 cells")
+    assert words.index("A/A control of time of") < words.index("In 6 of the 6 cells")
+
+
+def test_caveats_are_folded_with_their_number() -> None:
+    """Behind the answer; one alone is in sight, as it is no longer than its heading."""
+    result: dict[str, Any] = synthetic.update_cost()
+    for warnings, said in ((["first"], "1 caveat"), (["first", "second"], "2 caveats")):
+        page = showing.page([(result | {"warnings": warnings}, [])], title="t")
+        assert page.index("In 6 of the 6 cells") < page.index(f"<summary>{said}</summary>")
+        assert ('<details class="warnings" open>' in page) == (len(warnings) == 1)
+
+
+def test_findings_have_names_for_people_and_one_spelling_of_per_cent() -> None:
+    """Records of earlier versions hold names of measures, and 41.9% beside 41.9 %."""
+    data, _ = synthetic.fillfactor()
+    said = "hot_frac rose to 41.9% (--set window_s=600)"
+    words = Page(showing.page([(data | {"findings": [said] * 7}, [])], title="t")).words
+    assert "HOT share rose to 41.9 % (--set window_s=600)" in words
+    assert "4 more findings" in words
 
 
 def test_numbers_are_copied_as_they_are(pages: dict[str, str]) -> None:
@@ -163,6 +181,13 @@ def test_each_chart_is_a_picture_with_words(pages: dict[str, str], name: str) ->
             assert picture.count("<path") + picture.count("<rect") > 2
             assert re.search(r"<text[ >]", picture)
             assert not re.search(r"\d\.\d\d", " ".join(re.findall(r' d="([^"]*)"', picture)))
+
+
+def test_axes_have_percentages_as_text_has_them(pages: dict[str, str]) -> None:
+    """Vega writes 40%, everything else of ours 40 %."""
+    labels = [label for name in NAMES for label in re.findall(r">([\d.]+ ?%)<", pages[name])]
+    assert labels
+    assert all(" %" in label for label in labels)
 
 
 def test_a_point_says_its_value(pages: dict[str, str]) -> None:

@@ -12,6 +12,7 @@ import sys
 import zipfile
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
@@ -23,9 +24,13 @@ import synthetic_site
 import showing
 from pgheadroom.cli.site_folder import check_replaceable, write_site
 from pgheadroom.errors import InputError
+from pgheadroom.predict.page import predict_page
+from pgheadroom.profile import read_profile
 from pgheadroom.report import site
 from pgheadroom.report.site import SiteFile, SiteRecord
 from pgheadroom.report.site_fillfactor import over_fillfactor
+from pgheadroom.report.site_sources import DOCUMENTS, cited
+from pgheadroom.report.site_versions import version_pairs
 
 PAGES = ("2026-01-02-update-cost", "2026-01-02-update-cost-2", "b-fill-factor", "hostile",
          "unfinished")  # fmt: skip
@@ -71,8 +76,8 @@ def folder(records: list[SiteRecord], tmp_path_factory: pytest.TempPathFactory) 
 def test_what_a_site_holds(folder: Path) -> None:
     """An overview, a page for each record, the raw data; no script, nothing hidden is left."""
     pages = {path.name for path in folder.glob("*.html")}
-    assert pages == {"index.html", *(f"{name}.html" for name in PAGES)}
-    assert {path.name for path in (folder / "data").iterdir()} == set(PAGES)
+    assert pages == {"index.html", "page-life.html", *(f"{name}.html" for name in PAGES)}
+    assert {path.name for path in (folder / "data").iterdir()} == {"page-life", *PAGES}
     assert not list(folder.rglob("*.js"))
     assert [path.name for path in folder.parent.iterdir()] == ["site"]
     for name in PAGES:
@@ -80,14 +85,16 @@ def test_what_a_site_holds(folder: Path) -> None:
 
 
 def test_every_link_leads_somewhere(folder: Path) -> None:
-    """Pages, anchors and data files; and nothing leads out of the site."""
+    """Pages, anchors and data files; out of the site leads only what its sources are."""
     pages = {path.name: Addresses(path.read_text()) for path in folder.glob("*.html")}
     count = 0
     for name, page in pages.items():
         assert len(page.ids) == len(set(page.ids)), name
         for href in page.hrefs:
             path, _, anchor = href.partition("#")
-            assert "://" not in href
+            if "://" in href:
+                assert href in {document.address for document in DOCUMENTS.values()}
+                continue
             target = (folder / unquote(path)).resolve() if path else folder / name
             assert target.is_relative_to(folder), href
             assert target.is_file(), href
@@ -107,7 +114,7 @@ def test_overview_says_what_each_record_found(folder: Path, records: list[SiteRe
     assert words.count("What does an UPDATE of one row in a thousand write") == 2
     assert "PostgreSQL 16.14" in words
     assert "not complete" in words
-    assert "with 1 warning" in words
+    assert "with 1 caveat" in words
     assert words.count(f"Repeated by {records[0].result['command']}") == 2
     assert (folder / "index.html").read_text().count('class="marks"') == len(PAGES)
 
@@ -304,15 +311,15 @@ def test_one_page_still_holds_everything(records: list[SiteRecord]) -> None:
     assert "is 73.6 % lower [73.0, 74.0]" in page.words
 
 
-def test_site_begins_with_what_fillfactor_does(folder: Path) -> None:
+def test_site_begins_with_what_to_do_about_fillfactor(folder: Path) -> None:
     """Records over fillfactor come first, each with a sentence, pictures and the link to it."""
     text = (folder / "index.html").read_text()
     over = text.split('<section class="over"')[1].split('</section>\n<p class="note">')[0]
-    assert over.index("What fillfactor does") < over.index("At fillfactor 80 against 100")
+    assert over.index("What to do about fillfactor") < over.index("At fillfactor 80 against 100")
     assert f'<a href="{PAGES[0]}.html">' in over
-    assert text.index("What fillfactor does") < text.index("Every record in a line")
+    assert text.index("What to do about fillfactor") < text.index("Every record in a line")
     page = Addresses(text)
-    for said in ("Words", "Sources", "Cite this", "Each record's archive"):
+    for said in ("What versions change", "Words", "Sources", "Cite this", "Each record's archive"):
         assert said in page.words
 
 
@@ -322,6 +329,100 @@ def test_titles_tell_records_apart(folder: Path) -> None:
     titles = re.findall(r'<h2 id="record-\d+-title"><a href="[^"]+">([^<]+)</a>', text)
     assert len(titles) == len(PAGES)
     assert len(set(titles)) == len(PAGES)
+    for path, title in zip(PAGES, titles, strict=True):
+        page = (folder / f"{path}.html").read_text()
+        assert f"<title>{title}</title>" in page
+        assert f"<h1>{title}</h1>" in page
+
+
+def test_the_life_of_a_page_is_of_the_profile_beside_it(folder: Path) -> None:
+    """The page says which command makes it anew, and the profile is there."""
+    page = Addresses((folder / "page-life.html").read_text())
+    assert {"index.html", "data/page-life/profile.toml"} == set(page.hrefs)
+    assert "predict profile.toml --page 1 --html page-life.html" in page.words
+    life = predict_page(read_profile(folder / "data" / "page-life" / "profile.toml"), 1).life
+    assert [event.kind for event in life.events[2:5]] == ["update_left", "pruned", "hot_update"]
+    for event in life.events:
+        assert event.sentence in page.words
+
+
+def test_versions_are_held_side_by_side() -> None:
+    """Cells of two majors, counter by counter; clocks and predictions are left out."""
+    known = synthetic_lab.update_cost()
+    later = known | {"server": "19.1", "cells": [dict(cell) for cell in known["cells"]]}
+    later["cells"][0]["wal_bytes"] += 1000
+    minor = known | {"server": "18.1"}
+    results = [showing.experiment(data) for data in (known, later, minor)]
+    (pair,) = version_pairs(results)
+    assert pair.places == (0, 1)
+    assert pair.versions == (known["server"], "19.1")
+    assert pair.compared - pair.equal == 1
+    assert pair.changed is not None
+    ((where, before, after, change),) = pair.changed.rows
+    assert (before, after) == (known["cells"][0]["wal_bytes"], later["cells"][0]["wal_bytes"])
+    assert isinstance(change, str)
+    assert change.startswith("+")
+    assert isinstance(where, str)
+    assert "fillfactor" in where
+    (same,) = version_pairs([results[0], showing.experiment(known | {"server": "16.14"})])
+    assert same.changed is None
+    assert same.equal == same.compared > 0
+    assert same.places == (1, 0)
+
+
+@pytest.mark.parametrize("change", [{"scale": 7}, {"options": {"io": "direct"}}, {"server": "?"}])
+def test_versions_of_unlike_records_are_not_compared(change: dict[str, Any]) -> None:
+    """Another scale, another option: what differs may be that."""
+    known = synthetic_lab.update_cost()
+    other = known | {"server": "16.14"} | change
+    assert version_pairs([showing.experiment(known), showing.experiment(other)]) == []
+
+
+def test_sources_are_documents_with_addresses() -> None:
+    """Each once, with the records that answer it; a foreign source has no address."""
+    known = synthetic_lab.update_cost()
+    said = ("S3: the book, chapters 2, 3 and 6 (B2.8)", "S0: words", "https://a.example/", "S9: x")
+    found = cited([showing.experiment(known | {"source": source}) for source in said])
+    assert [item.document for item in found[:2]] == [DOCUMENTS["S0"], DOCUMENTS["S3"]]
+    assert [item.records for item in found[:2]] == [((1, None),), ((0, "chapters 2, 3 and 6"),)]
+    assert [item.document.address for item in found[2:]] == [None, None]
+
+
+def test_labels_of_small_pictures_are_not_cut() -> None:
+    """Beside the axis there is room for five characters; 16,394 pages lost two of them."""
+    data, _ = synthetic.fillfactor()
+    for cell in data["cells"]:
+        cell["heap_pages"] = 16_394 + cell["fillfactor"]
+    found = over_fillfactor(showing.experiment(data))
+    assert found is not None
+    assert "heap size, thousand pages" in [title for title, _ in found.pictures]
+    for _, picture in found.pictures:
+        labels = re.findall(r'text-anchor="end">([^<]+)<', picture)
+        assert labels
+        assert max(map(len, labels)) <= 5
+
+
+def test_which_fillfactor_is_enough() -> None:
+    """The highest that no lower one betters in HOT, of all groups, and what the lowest takes."""
+    data, _ = synthetic.fillfactor(memories=("fits",))
+    hot = {100: 0.4, 90: 0.999, 80: 1.0, 70: 1.0}
+    pages = {100: 1000, 90: 1100, 80: 1240, 70: 1320}
+    for cell in data["cells"]:
+        cell["hot_frac"] = hot[cell["fillfactor"]]
+        cell["heap_pages"] = pages[cell["fillfactor"]]
+        cell["hot_frac_interval"] = cell["heap_pages_interval"] = None
+    found = over_fillfactor(showing.experiment(data))
+    assert found is not None
+    lowest = min(cell["fillfactor"] for cell in data["cells"])
+    more = (pages[lowest] / 1100 - 1) * 100
+    assert found.enough == (
+        f"90 is enough: {lowest} has no more HOT updates and a heap that is {more:.3g} % larger."
+    )
+    for cell in data["cells"]:
+        cell["hot_frac"] = 1 - cell["fillfactor"] / 1000
+    rising = over_fillfactor(showing.experiment(data))
+    assert rising is not None
+    assert rising.enough is None
 
 
 def test_fillfactor_pictures_are_the_cells() -> None:

@@ -61,6 +61,9 @@ _NUMBERS = {"d", "transform", "x", "y", "dx", "dy", "x1", "x2", "y1", "y2"}
 _TEXT = {"font-family": "system-ui, sans-serif", "font-size": "11px"}
 """What most text has: the drawing's own, so that it stands once."""
 
+_PERCENT = re.compile(r"^(-?[\d.]+)%$")
+"""An axis' label as Vega writes it; all other text of ours has a space before the sign."""
+
 
 def pictures(chart: Chart, ident: str) -> list[tuple[str, str]]:
     """
@@ -184,8 +187,8 @@ def _kept(element: ET.Element, ident: str) -> ET.Element | None:
     for key, value in element.attrib.items():
         if key in _ATTRIBUTES and (written := _written(key, value, ident)) is not None:
             found.set(key, written)
-    if tag in ("text", "tspan"):
-        found.text = element.text
+    if tag in ("text", "tspan") and element.text is not None:
+        found.text = _PERCENT.sub(r"\1 %", element.text)
     elif (said := element.get("aria-label")) is not None and tag != "g":
         ET.SubElement(found, "title").text = said
     for child in element:

@@ -37,6 +37,9 @@ _PARTS = (
 _MOST_SENTENCES = 4
 """Findings that still read as one paragraph."""
 
+_FINDINGS_FIRST = 3
+"""Findings of a list in sight; the rest is folded with its number."""
+
 _MOST_PICTURES = 24
 """Charts of a result that are drawn, the rest are words; each costs about 0.1 s and 10 kB."""
 
@@ -133,10 +136,12 @@ def _record(place: int, result: Shown) -> dict[str, Any]:
         "question": head.question,
         "answer": head.answer,
         "warnings": head.alarms,
+        "complete": head.complete,
         "findings": head.findings,
         # Whole sentences make a paragraph; anything else reads better as a list.
         "prose": len(head.findings) <= _MOST_SENTENCES
         and all(said.endswith(".") for said in head.findings),
+        "in_sight": _FINDINGS_FIRST if len(head.findings) > _MOST_SENTENCES else _MOST_SENTENCES,
         "meta": head.meta,
         "key": [figure for figure in figures if figure["section"] == "key"],
         "parts": _parts(ident, head, result.tables, figures),

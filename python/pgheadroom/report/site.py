@@ -1,8 +1,10 @@
 """
 Records as a static site: an overview, a page for each record, and the raw data of each.
 
-    index.html              every record with its question, its answer and a small picture
+    index.html              what to do about fillfactor, then every record with its question, its
+                            answer and a small picture, what versions change, sources
     NAME.html               one record, as `html.render` shows it
+    page-life.html          what happens to a page of a table, event by event
     data/NAME/              result.json, cells.csv, samples.jsonl, request.json, environment.json
     data/NAME/NAME.zip      the record folder as a whole, series included
     site.json               what was written, which is how a site of ours is known again
@@ -20,9 +22,8 @@ import json
 import re
 import stat
 import zipfile
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,9 +33,11 @@ from pgheadroom.lab import reading
 from pgheadroom.lab.experiment import Experiment
 from pgheadroom.lab.record import SecondsSeries
 from pgheadroom.lab.result import ExperimentResult
-from pgheadroom.report import html, text, views
+from pgheadroom.report import html, html_tables, site_life, text, views
 from pgheadroom.report.page import page
 from pgheadroom.report.site_fillfactor import SWEPT, over_fillfactor
+from pgheadroom.report.site_sources import cited
+from pgheadroom.report.site_versions import version_pairs
 
 if TYPE_CHECKING:
     from pgheadroom.report.charts import Chart
@@ -57,10 +60,13 @@ _ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 """The earliest that the format knows: the same record always gives the same archive."""
 
 _RESERVED = frozenset(
-    {"index", "con", "prn", "aux", "nul"}
+    {"index", "page-life", "con", "prn", "aux", "nul"}
     | {f"{device}{number}" for device in ("com", "lpt") for number in range(1, 10)}
 )
-"""The overview's name, and what Windows takes for devices."""
+"""Names of pages that every site has, and what Windows takes for devices."""
+
+_MEMORY = {"fits": "in memory", "twice": "twice memory", "tenfold": "ten times memory"}
+"""Levels of the data's size, as a title says them."""
 
 _PICTURE_PX = (330, 130)
 """Width of the overview's pictures and height of their panels."""
@@ -131,7 +137,8 @@ def _files(records: Sequence[SiteRecord]) -> Iterator[SiteFile]:
         if folder in folders[:number]:
             raise InputError(f"{folder} is given twice: name each record once")
     cards: list[dict[str, Any]] = []
-    for name, record in zip(names(records), records, strict=True):
+    named = names(records)
+    for name, record, title in zip(named, records, _titles(records, named), strict=True):
         data = _data(name, record)
         place = html.SitePage(
             home="index.html",
@@ -143,11 +150,14 @@ def _files(records: Sequence[SiteRecord]) -> Iterator[SiteFile]:
             ],
         )
         shown = html.Shown.of(record.result, record.series)
-        page = html.render([shown], title=shown.heading.title, place=place)
+        shown = replace(shown, heading=replace(shown.heading, title=title))
+        page = html.render([shown], title=title, place=place)
         yield SiteFile(path=f"{name}.html", content=page.encode())
         for file, (content, _) in data.items():
             yield SiteFile(path=f"data/{name}/{file}", content=content)
         cards.append(_card(len(cards) + 1, name, shown, place, record.result))
+    for path, content in site_life.life_files().items():
+        yield SiteFile(path=path, content=content)
     yield SiteFile(path="index.html", content=_overview(cards, records).encode())
 
 
@@ -224,8 +234,6 @@ def _card(
         "name": name,
         "kind": head.kind,
         "title": head.title,
-        "settings": _settings(result),
-        "source": reading.text(result.source),
         "over": _over(result),
         "question": head.question,
         "answer": head.answer or "The experiment has no figure yet.",
@@ -246,31 +254,38 @@ def _card(
 def _settings(result: ExperimentResult) -> dict[str, str]:
     """By what two records of one experiment are told apart: levels of factors, and the server."""
     levels = {
-        factor.name: "/".join(map(reading.label, reading.present(result, factor)))
+        factor.name: list(map(reading.label, reading.present(result, factor)))
         for factor in reading.factors(result)
         if factor.name != SWEPT  # which each of them sweeps, over longer or shorter lists
     }
-    found = {name: f"{reading.printable(name)} {said}" for name, said in levels.items()}
+    found = {
+        name: f"{reading.printable(name)} {'/'.join(said)}"
+        if name != "memory"
+        else ", ".join(_MEMORY.get(level, level) for level in said)
+        for name, said in levels.items()
+    }
     return found | {"server": f"PostgreSQL {reading.printable(result.server)}"}
 
 
-def _tell_apart(cards: Sequence[dict[str, Any]]) -> None:
-    """Add to titles that several have what differs, and the record's name where nothing does."""
-    titles = Counter(card["title"] for card in cards)
-    for title in [title for title, count in titles.items() if count > 1]:
-        same = [card for card in cards if card["title"] == title]
+def _titles(records: Sequence[SiteRecord], named: Sequence[str]) -> list[str]:
+    """Of each record; titles that several have with what differs, else with the record's name."""
+    titles = [views.heading(record.result).title for record in records]
+    settings = [_settings(record.result) for record in records]
+    told = list(titles)
+    for title in {title for title in titles if titles.count(title) > 1}:
+        same = [place for place, found in enumerate(titles) if found == title]
         keys = [
             key
-            for key in same[0]["settings"]
-            if len({card["settings"].get(key) for card in same}) > 1
+            for key in settings[same[0]]
+            if len({settings[place].get(key) for place in same}) > 1
         ]
-        for card in same:
-            differs = [card["settings"][key] for key in keys if key in card["settings"]]
-            card["title"] = f"{title} ({', '.join(differs)})" if differs else title
-    titles = Counter(card["title"] for card in cards)
-    for card in cards:
-        if titles[card["title"]] > 1:
-            card["title"] += f", {card['name']}"
+        for place in same:
+            differs = [settings[place][key] for key in keys if key in settings[place]]
+            told[place] = f"{title} ({', '.join(differs)})" if differs else title
+    return [
+        f"{title}, {name}" if told.count(title) > 1 else title
+        for title, name in zip(told, named, strict=True)
+    ]
 
 
 def _over(result: ExperimentResult) -> dict[str, Any] | None:
@@ -282,6 +297,7 @@ def _over(result: ExperimentResult) -> dict[str, Any] | None:
         return None
     return {
         "sentence": found.sentence,
+        "enough": found.enough,
         "legend": found.legend,
         # Safe: numbers, titles of ours, and text that was escaped.
         "pictures": [
@@ -311,8 +327,8 @@ def _picture(chart: Chart, number: int) -> object:
 
 
 def _overview(cards: Sequence[dict[str, Any]], records: Sequence[SiteRecord]) -> str:
-    version = html.versions(views.heading(record.result) for record in records)
-    _tell_apart(cards)
+    results = [record.result for record in records]
+    version = html.versions(map(views.heading, results))
     began = sorted(filter(None, (record.result.started_at for record in records)))
     return page(
         "site.html.j2",
@@ -323,10 +339,25 @@ def _overview(cards: Sequence[dict[str, Any]], records: Sequence[SiteRecord]) ->
             key=lambda card: -len(card["over"]["pictures"]),
         ),
         topics=_topics(cards, records),
-        sources=_sources(cards),
+        sources=cited(results),
+        pairs=_pairs(results),
+        life=site_life.PAGE,
         span=[began[0][:10], began[-1][:10]] if began else None,
         version=version,
     )
+
+
+def _pairs(results: Sequence[ExperimentResult]) -> list[dict[str, Any]]:
+    """What versions change, each table laid out."""
+    return [
+        {
+            "pair": pair,
+            "table": None
+            if pair.changed is None
+            else html_tables.laid(pair.changed, f"versions-{number}"),
+        }
+        for number, pair in enumerate(version_pairs(results), 1)
+    ]
 
 
 def _topics(
@@ -342,12 +373,3 @@ def _topics(
     named = [*dict.fromkeys(known.values()), Experiment.topic]
     order = sorted(by_topic, key=lambda topic: (topic == Experiment.topic, named.index(topic)))
     return [{"title": topic, "cards": by_topic[topic]} for topic in order]
-
-
-def _sources(cards: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What the experiments ask after, with the records that answer."""
-    found: dict[str, list[Mapping[str, Any]]] = {}
-    for card in cards:
-        if card["source"]:
-            found.setdefault(card["source"], []).append(card)
-    return [{"source": source, "cards": found[source]} for source in sorted(found)]

@@ -25,7 +25,9 @@ _GROUPS_MAX = 4
 SWEPT = "fillfactor"
 """The factor over which records are shown."""
 _WHOLE_FROM = 1000
-_THOUSANDS_FROM = 50_000  # longer labels do not fit beside the axis
+_THOUSANDS_FROM = 10_000  # longer labels do not fit beside the axis
+_ENOUGH = 0.005
+"""HOT share that a lower fillfactor has to add, else the one above is enough; arbitrary."""
 _ASKED: Mapping[str, tuple[str, ...]] = {
     "HOT share": ("hot_frac",),
     "WAL": (
@@ -46,11 +48,14 @@ class OverFillfactor:
 
     Attributes:
         sentence: What one step below the reference does, with intervals; None where it has none.
+        enough: Below which fillfactor no more updates are HOT, and what lower ones cost; None
+            where that is not known.
         pictures: Heading and SVG of each measure that it has.
         legend: The lines' names, in the order of the colours; empty where there is one.
     """
 
     sentence: str | None
+    enough: str | None
     pictures: tuple[tuple[str, str], ...]
     legend: tuple[str, ...]
 
@@ -65,12 +70,17 @@ def over_fillfactor(result: Result) -> OverFillfactor | None:
     for heading, names in _ASKED.items():
         name = next((name for name in names if _has_levels(groups, name)), None)
         if name is not None:
-            pictures.append((_heading(heading, name), _picture(groups, name, levels)))
+            unit = _unit(name, _reached(groups, name))
+            picture = _picture(groups, name, levels, unit[0])
+            pictures.append((_heading(heading, name, unit[1]), picture))
     if not pictures:
         return None
     legend = tuple(groups) if len(groups) > 1 else ()
     return OverFillfactor(
-        sentence=_sentence(result, levels), pictures=tuple(pictures), legend=legend
+        sentence=_sentence(result, levels),
+        enough=_enough(groups),
+        pictures=tuple(pictures),
+        legend=legend,
     )
 
 
@@ -114,22 +124,32 @@ def _known(cells: Sequence[SaidCell], name: str) -> list[tuple[int, float, Inter
     return found
 
 
-def _heading(asked: str, name: str) -> str:
-    unit = {"HOT share": "%", "throughput": "a second" if name == "tps" else "a minute"}
+def _heading(asked: str, name: str, unit: str) -> str:
     said = title(name)
-    units = unit.get(asked) or {"_pages": "pages", "_bytes": ""}.get(name[-6:], "bytes")
-    return f"{said}, {units}" if units else said
+    if name.endswith("_bytes"):
+        return f"{said}, {unit}"
+    units = {"HOT share": "%", "throughput": "a second" if name == "tps" else "a minute"}.get(
+        asked, "pages" if name.endswith("_pages") else "bytes"
+    )
+    return f"{said}, {f'{unit} {units}' if unit else units}"
 
 
-def _picture(groups: Mapping[str, Sequence[SaidCell]], name: str, levels: Sequence[int]) -> str:
-    lines = {group: _known(cells, name) for group, cells in groups.items()}
-    reached = [
-        end for known in lines.values() for _, at, spread in known
+def _reached(groups: Mapping[str, Sequence[SaidCell]], name: str) -> list[float]:
+    """All values that a picture shows."""
+    return [
+        end
+        for cells in groups.values()
+        for _, at, spread in _known(cells, name)
         for end in (at, spread.high if spread else at)
-    ]  # fmt: skip
+    ]
+
+
+def _picture(
+    groups: Mapping[str, Sequence[SaidCell]], name: str, levels: Sequence[int], unit: float
+) -> str:
+    lines = {group: _known(cells, name) for group, cells in groups.items()}
     is_share = name.endswith("_frac")
-    unit, unit_name = _unit(name, max(reached))
-    values, step = shares() if is_share else amounts(reached, unit)
+    values, step = shares() if is_share else amounts(_reached(groups, name), unit)
     axes = Axes(
         width=_SIZE[0],
         height=_SIZE[1],
@@ -137,7 +157,6 @@ def _picture(groups: Mapping[str, Sequence[SaidCell]], name: str, levels: Sequen
         values=values,
         step=step,
         unit=unit,
-        word=unit_name,
         is_share=is_share,
     )
     words = "; ".join(
@@ -161,11 +180,36 @@ def _picture(groups: Mapping[str, Sequence[SaidCell]], name: str, levels: Sequen
     )
 
 
-def _unit(name: str, high: float) -> tuple[float, str]:
+def _unit(name: str, reached: Sequence[float]) -> tuple[float, str]:
     """Of an axis, so that its labels are short."""
     if name.endswith("_bytes"):
-        return of_bytes(high)
-    return (1000.0, "×1000") if high >= _THOUSANDS_FROM else (1.0, "")
+        return of_bytes(max(reached))
+    return (1000.0, "thousand") if max(reached) >= _THOUSANDS_FROM else (1.0, "")
+
+
+def _enough(groups: Mapping[str, Sequence[SaidCell]]) -> str | None:
+    """
+    Which fillfactor is enough for all groups, and what the lowest takes beyond it.
+
+    Enough is the highest of which no lower one has more HOT updates, but for `_ENOUGH`.
+    """
+    enough: list[int] = []
+    for cells in groups.values():
+        known = _known(cells, "hot_frac")
+        if len(known) < 2:
+            return None
+        most = max(at for _, at, _ in known)
+        enough.append(max(level for level, at, _ in known if at >= most - _ENOUGH))
+    chosen = min(enough)
+    sizes = {level: at for level, at, _ in _known(next(iter(groups.values())), "heap_pages")}
+    lowest = min(sizes, default=chosen)
+    if lowest >= chosen or chosen not in sizes:
+        return None
+    more = (sizes[lowest] / sizes[chosen] - 1) * 100
+    return (
+        f"{chosen} is enough: {lowest} has no more HOT updates and a heap that is {more:.3g} % "
+        "larger."
+    )
 
 
 def _line(

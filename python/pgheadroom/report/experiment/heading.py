@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pgheadroom import units
 from pgheadroom.lab import reading
+from pgheadroom.lab.measure_titles import title
 from pgheadroom.lab.presented import presented
 from pgheadroom.lab.result import ExperimentResult
 from pgheadroom.report.heading import Heading
@@ -20,9 +21,9 @@ def of(result: ExperimentResult) -> Heading:
         server=reading.printable(result.server),
         question=reading.text(result.question),
         answer=presented(result).answer,
-        findings=reading.texts(result.findings),
-        warnings=reading.texts(result.warnings),
-        alarms=(*_alarms(result), *reading.texts(result.warnings)),
+        findings=_worded(result, result.findings),
+        warnings=_worded(result, result.warnings),
+        alarms=(*_alarms(result), *_worded(result, result.warnings)),
         assumed=tuple(f"{name}: {how}" for name, how in result.assumed.items()),
         complete=result.complete,
         command=reading.text(result.command),
@@ -36,12 +37,25 @@ def of(result: ExperimentResult) -> Heading:
     )
 
 
+def _worded(result: ExperimentResult, said: Sequence[str]) -> tuple[str, ...]:
+    """Sentences of a record: titles for names of measures, percentages as we write them."""
+    titles = {
+        measure.name: title(measure.name) for measure in result.measures if "_" in measure.name
+    }
+    names = "|".join(sorted(map(re.escape, titles), key=len, reverse=True))
+    found = reading.texts(said)
+    if names:
+        named = re.compile(rf"(?<![\w=])(?:{names})(?![\w=])")
+        found = tuple(named.sub(lambda at: titles[at[0]], text) for text in found)
+    return tuple(re.sub(r"(?<=\d)%", " %", text) for text in found)
+
+
 def _alarms(result: ExperimentResult) -> Iterator[str]:
     """What the figures themselves warn of, before the answer."""
     if not result.complete:
         yield "This run is not complete: cells or repetitions are missing."
     noisy = [
-        reading.printable(control.measure)
+        title(control.measure)
         for control in result.controls
         if control.ratio is not None and control.ratio.excludes(1.0)
     ]
