@@ -24,7 +24,7 @@ TEST_SERVERS = PGHEADROOM_TEST_SERVERS="$$(ls -d .servers/*/package 2>/dev/null 
 SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder
 SERVER_TESTS := tests/cli tests/postgres tests/report tests/extension
 
-.PHONY: help setup demo docs site test test-long check check-pg lint types unit rust mutants golden record fuzz coverage fuzz-inputs fuzz-profiles fuzz-twin fuzz-wal bench bench-advice bench-wal public-schemas wal-truth doctor-truth accuracy wheel extension test-extension lint-release changelog servers lock clean
+.PHONY: help setup demo docs site test test-long check check-pg lint types unit rust mutants golden record fuzz coverage fuzz-inputs fuzz-profiles fuzz-twin fuzz-wal bench bench-advice bench-extension bench-wal public-schemas wal-truth doctor-truth accuracy wheel extension test-extension lint-release changelog servers lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -134,6 +134,9 @@ accuracy: setup ## Play what docs/accuracy.md lacks on the servers at hand, and 
 
 bench-advice: setup ## Regret of the advice on measured workloads: play what is missing, score, write the page
 	PYTHONPATH=tools $(BIN)/python -m bench_advice
+
+bench-extension: setup ## Placement by clustered_heap beside plain heap, on a quiet machine (15 minutes); build/bench-extension.md; ROWS=1000000 RUNS=3
+	PYTHONPATH=tools $(BIN)/python -m bench_extension --rows $(or $(ROWS),1000000) --runs $(or $(RUNS),3)
 
 public-schemas: setup servers ## Schemas of public applications, observed and proved; docs/public-schemas.md; CLONES=folder ONLY=names
 	PYTHONPATH=tools $(BIN)/python -m public_schemas $(ONLY) $(if $(CLONES),--clones $(CLONES)) $(if $(AGAIN),--again)

@@ -5,6 +5,6 @@ The sources are a folder of the package, so that a wheel has them. What is in th
 their README; nothing else of pgheadroom depends on the extension.
 """
 
-from pgheadroom.extension.building import SOURCES, Built, File, build, lacking
+from pgheadroom.extension.building import SOURCES, Built, File, build, lacking, objects_sql
 
-__all__ = ["SOURCES", "Built", "File", "build", "lacking"]
+__all__ = ["SOURCES", "Built", "File", "build", "lacking", "objects_sql"]

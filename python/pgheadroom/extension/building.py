@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgheadroom.errors import LabError, ProgramMissing, UnsupportedServer
+from pgheadroom.quoting import literal
 from pgheadroom.servers.environment import client_environment
 from pgheadroom.servers.programs import ServerPrograms
 
@@ -132,6 +133,31 @@ def build(programs: ServerPrograms, folder: Path, *, warnings_are_errors: bool =
             ),
         ),
     )
+
+
+def objects_sql(programs: ServerPrograms, folder: Path) -> str:
+    """
+    What `CREATE EXTENSION` would do, for a server of ours into which nothing is installed.
+
+    Args:
+        programs: The server.
+        folder: Where the library is built, and has to stay: the statements name it by its path.
+
+    Returns:
+        Statements for a superuser; the objects belong to no extension.
+
+    Raises:
+        UnsupportedServer, ProgramMissing, LabError: As `build`.
+    """
+    built = build(programs, folder)
+    (library,) = [file.source for file in built.files if file.source.suffix == ".so"]
+    (script,) = [file.source for file in built.files if file.source.suffix == ".sql"]
+    # Whoever runs the server reads them.
+    for path in (folder, library):
+        path.chmod(0o755)
+    lines = script.read_text(encoding="utf-8").splitlines()
+    statements = [line for line in lines if not line.startswith("\\")]
+    return "\n".join(statements).replace("'MODULE_PATHNAME'", literal(str(library.resolve())))
 
 
 def _told(programs: ServerPrograms, what: str) -> str:
