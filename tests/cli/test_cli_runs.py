@@ -56,6 +56,10 @@ def test_a_run_and_all_its_forms(pgheadroom: Run, in_process: Run, tmp_path: Pat
     both = in_process("lab", "report", "r", "r", "--html", "both.html")
     assert both.returncode == 0, both.stderr
     assert (tmp_path / "both.html").exists()
+    assert both.stdout.count("= The WAL of a HOT UPDATE") == 2
+    assert "pages dirtied" not in both.stdout
+    details = in_process("lab", "report", "r", "r", "--html", "both.html", "--details")
+    assert len(details.stdout.splitlines()) > 2 * len(both.stdout.splitlines())
     assert in_process("lab", "report", "r", "r", "-f", "json").returncode == 2
     assert "= The WAL of a HOT UPDATE" in (tmp_path / "r.txt").read_text()
     _a_site(in_process, tmp_path, result)

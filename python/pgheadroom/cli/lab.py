@@ -128,16 +128,19 @@ def report(
             "record, the raw data. It replaces a site of ours, nothing else.",
         ),
     ] = None,
+    details: Annotated[
+        bool, typer.Option("--details", help="Of several records too: findings and tables.")
+    ] = False,
     whole: Annotated[
         bool, typer.Option("--all", help="Also factors, measures and the environment.")
     ] = False,
 ) -> None:
     """
-    Show records: tables on standard output, and one HTML page for all of them.
+    Show records: the answer and tables of one, the answers of several, and an HTML page.
 
-    CSV, JSON and Markdown come alone, and so does a site (--site): the page is then only written
-    where --html asks for it. With --site, standard output has an answer for each record, unless
-    --format, --output or --all ask for more.
+    The page holds all of the records. CSV, JSON and Markdown come alone, and so does a site
+    (--site): the page is then only written where --html asks for it. What is longer than the
+    terminal is paged.
     """
     from pgheadroom.cli import lab_output
     from pgheadroom.lab.run import summarise_record
@@ -148,10 +151,12 @@ def report(
         check_replaceable(site)
     opened = [summarise_record(folder) for folder in records]
     results = [record.read_result() for record in opened]
+    # A file has room for all; on standard output tables of several records bury the answers.
+    is_brief = form is Format.TEXT and to is None and not (details or whole)
     if site is not None:
         if html is not None:
             lab_output.put_html(opened, html, title=results[0].title)
-        if form is Format.TEXT and to is None and not whole:
+        if is_brief:
             lab_output.print_answers(results)
         else:
             lab_output.put_results(results, form, to, whole=whole)
@@ -167,7 +172,10 @@ def report(
             raise InputError(f"{html} exists: say with --html where the page may be written")
     html = html or opened[0].folder / "report.html"
     lab_output.put_html(opened, html, title=results[0].title)
-    lab_output.put_results(results, form, to, whole=whole)
+    if is_brief and len(results) > 1:
+        lab_output.print_answers(results)
+    else:
+        lab_output.put_results(results, form, to, whole=whole)
     sys.stderr.write(f"Report: {html.absolute()}\n")
 
 

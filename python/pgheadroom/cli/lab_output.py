@@ -16,6 +16,7 @@ from pgheadroom.errors import InputError
 from pgheadroom.lab.record import Record
 from pgheadroom.lab.result import ExperimentResult
 from pgheadroom.report import text
+from pgheadroom.units import show_count
 
 
 def put_results(
@@ -45,8 +46,9 @@ def put_results(
         )
 
     def show(console: Console, filed: bool) -> None:
-        for result in results:
-            _print(result, console, whole=whole or filed)
+        with output.paged(console):
+            for result in results:
+                _print(result, console, whole=whole or filed)
 
     output.put(
         form,
@@ -92,11 +94,15 @@ def put_site(records: Sequence[Record], folder: Path) -> None:
 
 
 def print_answers(results: Sequence[ExperimentResult]) -> None:
-    """Print each result's title and its answer on standard output."""
+    """Print each result's title, its answer and how much is to beware of on standard output."""
     from pgheadroom.report import views
 
     console = Terminal(highlight=False)
-    for result in results:
-        head = views.heading(result)
-        console.print(f"{head.title}, PostgreSQL {head.server}", style="bold", markup=False)
-        console.print(f"= {head.answer or 'no figure yet'}", markup=False)
+    with output.paged(console):
+        for result in results:
+            head = views.heading(result)
+            console.print(f"{head.title}, PostgreSQL {head.server}", style="bold", markup=False)
+            console.print(f"= {head.answer or 'no figure yet'}", markup=False)
+            if head.alarms:
+                caveats = show_count(len(head.alarms), "caveat")
+                console.print(f"! {caveats}, in the report (or by --details)", markup=False)

@@ -5,6 +5,7 @@ Where output goes: the format, the file, the HTML page; progress on standard err
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -67,6 +68,25 @@ def put(
         stream = io.StringIO()
         show(Terminal(file=stream, width=_FILE_WIDTH, highlight=False), True)
         write(stream.getvalue(), to)
+
+
+@contextmanager
+def paged(console: Console) -> Iterator[None]:
+    """Show what is printed within by the reader's pager, where a terminal has no room for it."""
+    if not (console.is_terminal and sys.stdin.isatty()):
+        yield
+        return
+    with console.capture() as printed:
+        yield
+    text = printed.get()
+    if text.count("\n") < console.height:
+        sys.stdout.write(text)
+        return
+    import pydoc
+
+    # Of less, which shows colours only if it is told; a reader's own options stay.
+    os.environ.setdefault("LESS", "-R")
+    pydoc.pager(text)
 
 
 def print_result(head: Heading, tables: Iterable[Table], console: Console) -> None:
