@@ -15,7 +15,8 @@ import synthetic
 from browser import CHROMIUM, Browser, holds_to, opened, shows, with_browser
 
 import showing
-from pgheadroom.report import drawn
+from pgheadroom.report import drawn, html_tables
+from pgheadroom.report.table import Column, Table
 
 LOADING = {"src", "href", "srcset", "data", "action", "formaction", "poster", "background"}
 
@@ -298,3 +299,17 @@ def test_every_figure_prints_the_command_that_repeats_it(pages: dict[str, str]) 
     figures = [attrs for tag, attrs in page.tags if tag == "figure"]
     assert figures
     assert page.words.count(f"Repeated by {command}") == len(figures)
+
+
+@pytest.mark.parametrize(("length", "is_stacked"), [(47, False), (48, True)])
+def test_long_texts_are_laid_out_below_each_other(length: int, is_stacked: bool) -> None:
+    """On a phone each value then has its column's name; names in it are foreign."""
+    table = Table(
+        title="t",
+        columns=(Column("a", 'a"<b', style="words"), Column("n", "n", unit="pages")),
+        rows=(("x" * length, 3),),
+    )
+    laid = html_tables.laid(table, "i")
+    assert laid["stacked"] == is_stacked
+    (row,) = laid["bodies"][0]["rows"]
+    assert [cell["head"] for cell in row] == ['a"<b', "n, pages"]

@@ -21,6 +21,9 @@ _FOLD_FROM = 40
 _LONG_FROM = 30
 """Characters from which a heading may break."""
 
+_STACKED_FROM = 48
+"""Characters of a value from which a table's rows are laid out below each other on a phone."""
+
 _GROUP_FROM = 5
 """Digits from which thousands are set apart."""
 
@@ -48,6 +51,7 @@ def laid(table: Table, ident: str) -> dict[str, Any]:
         "bodies": _bodies(headings, cells),
         "count": len(rows),
         "folded": table.folded or len(rows) >= _FOLD_FROM,
+        "stacked": any(len(cell.main) >= _STACKED_FROM for row in body_rows for cell in row),
         "note": " ".join(
             printable(note) for note in (table.evidence(), range_note(table), table.note) if note
         ),
@@ -113,10 +117,16 @@ def _cells(written: Written, column: Column, *, ranged: bool) -> list[dict[str, 
         classes.append("none")
     if column.key == "verdict":
         classes.append(tone(written.main))
-    main = {"tag": tag, "css": " ".join(filter(None, classes)), "html": grouped(written.main)}
+    main = {
+        "tag": tag,
+        "css": " ".join(filter(None, classes)),
+        "html": grouped(written.main),
+        "head": printable(f"{column.title}, {column.unit}" if column.unit else column.title),
+    }
     if not ranged:
         return [main]
-    return [main, {"tag": "td", "css": "spread", "html": _range(written.spread)}]
+    spread = {"tag": "td", "css": "spread", "html": _range(written.spread), "head": ""}
+    return [main, spread]
 
 
 def _range(spread: str) -> Markup:
