@@ -152,3 +152,8 @@ def show_duration(value_s: float) -> str:
     if minutes < 60:
         return f"{minutes} min"
     return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def show_age(value_s: float) -> str:
+    """The same, from two days on in days."""
+    return f"{value_s / 86_400:,.0f} days" if value_s >= 2 * 86_400 else show_duration(value_s)

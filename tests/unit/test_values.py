@@ -12,6 +12,7 @@ from pgheadroom.units import (
     parse_setting_bytes,
     parse_setting_kb,
     setting_bytes,
+    show_age,
     show_bytes,
     show_duration,
 )
@@ -73,6 +74,8 @@ def test_shown_sizes_and_durations() -> None:
     assert show_bytes(12) == "12 B"
     assert show_duration(0.42) == "0.42 s"
     assert show_duration(3900) == "1 h 05 min"
+    assert show_age(2 * 86_400 - 60) == "47 h 59 min"
+    assert show_age(40 * 86_400) == "40 days"
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from pgheadroom.doctor.values import (
     Severity,
     no_price,
 )
-from pgheadroom.units import show_duration
+from pgheadroom.units import show_age, show_duration
 
 DAY_S = 86_400.0
 QueryRow = Mapping[str, Any]
@@ -99,15 +99,11 @@ class Facts:
             return f"in the {show_duration(self.interval_s)} watched"
         if length_s is None:
             return "since the statistics began"
-        return f"in the {_long(length_s)} that the statistics reach back"
+        return f"in the {show_age(length_s)} that the statistics reach back"
 
     def number(self, name: str) -> float:
         """A setting as the number that pg_settings has."""
         return float(self.settings[name])
-
-
-def _long(length_s: float) -> str:
-    return f"{length_s / DAY_S:.0f} days" if length_s >= 2 * DAY_S else show_duration(length_s)
 
 
 Decide = Callable[[Facts, Sequence[QueryRow]], Iterable[Finding | Blind]]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from pgheadroom.doctor.rule import Facts, QueryRow, Rule, bytes_held
 from pgheadroom.doctor.values import Finding, Remedy, Severity
-from pgheadroom.units import show_bytes, show_duration
+from pgheadroom.units import show_age, show_bytes
 
 _ERROR_S = 300.0
 
@@ -36,7 +36,7 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
         waiting = _waiting_bytes(facts, row["last_failed_wal"], row["current_wal"])
         since = "never archived one"
         if archived_s is not None:
-            since = f"archived the last one {show_duration(max(facts.now_s - archived_s, 0))} ago"
+            since = f"archived the last one {show_age(max(facts.now_s - archived_s, 0))} ago"
         held = "" if waiting is None else f" {show_bytes(waiting)} wait in pg_wal."
         yield RULE.finding(
             severity_of(facts, row, waiting),

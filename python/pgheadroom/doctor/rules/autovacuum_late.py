@@ -8,7 +8,7 @@ from pgheadroom.doctor import dead_rows
 from pgheadroom.doctor.rule import Facts, QueryRow, Rule, bytes_held
 from pgheadroom.doctor.values import Finding, Remedy
 from pgheadroom.quoting import called, shown_relation
-from pgheadroom.units import show_duration
+from pgheadroom.units import show_age
 
 _TIMES = 2.0
 _WARN_TIMES = 5.0
@@ -27,7 +27,7 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
         last = "was never vacuumed since the statistics began"
         if row["vacuum_epoch_s"] is not None:
             ago = max(facts.now_s - row["vacuum_epoch_s"], 0.0)
-            last = f"was last vacuumed {show_duration(ago)} ago"
+            last = f"was last vacuumed {show_age(ago)} ago"
         table = called(row["schema"], row["name"])
         is_at_work = bool(row["is_being_vacuumed"])
         yield RULE.finding(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from pgheadroom.doctor.rule import Facts, QueryRow, Rule, bytes_held
 from pgheadroom.doctor.values import Finding, Remedy
-from pgheadroom.units import show_bytes, show_duration
+from pgheadroom.units import show_age, show_bytes, show_duration
 
 _MIB = 1024**2
 _TIMEOUTS = 2.0
@@ -30,7 +30,7 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
         yield RULE.finding(
             "warning",
             "checkpoint_timeout",
-            f"The last checkpoint that came to its end began {show_duration(age_s)} ago, though "
+            f"The last checkpoint that came to its end began {show_age(age_s)} ago, though "
             f"one is due each {show_duration(timeout_s)} (checkpoint_timeout): recovery after a "
             f"crash would read {show_bytes(replayed)} of WAL, more than max_wal_size.",
             remedy=Remedy(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pgheadroom.doctor.rule import Facts, QueryRow, Rule, bytes_held
 from pgheadroom.doctor.values import Finding, Price, Remedy, Severity, no_price
 from pgheadroom.quoting import shown_literal
-from pgheadroom.units import show_bytes, show_duration
+from pgheadroom.units import show_age, show_bytes
 
 _INFO_S = 300.0
 _WARN_S = 3600.0
@@ -95,7 +95,7 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
         is_of_rows = bool(row["is_here"]) and not row["is_catalog"] and not facts.is_standby
         kept, price = _kept(row) if is_oldest and is_of_rows else ("", _LATER)
         is_oldest = is_oldest and not is_of_rows
-        since = "" if age_s is None else f" for {show_duration(age_s)}"
+        since = "" if age_s is None else f" for {show_age(age_s)}"
         what = " ".join(filter(None, (row["state"], row["application_name"])))
         described = f" ({what})" if what else ""
         yield RULE.finding(

@@ -8,7 +8,7 @@ from pgheadroom.doctor.rule import Facts, QueryRow, Rule
 from pgheadroom.doctor.values import Finding, Remedy
 from pgheadroom.quoting import called, shown_relation
 from pgheadroom.settings.arithmetic import option_number
-from pgheadroom.units import show_duration
+from pgheadroom.units import show_age
 
 _TIMES = 5.0
 _CHANGED_MIN = 1000
@@ -57,7 +57,7 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
         yield RULE.finding(
             "info",
             called(row["schema"], row["name"]),
-            f"{changed:,} rows changed since the last ANALYZE, {show_duration(ago_s)} ago: "
+            f"{changed:,} rows changed since the last ANALYZE, {show_age(ago_s)} ago: "
             f"{changed / max(trigger, 1.0):,.1f} times what autovacuum waits for ({trigger:,.0f}).",
             remedy=Remedy(
                 sql=(f"ANALYZE {shown_relation(row['schema'], row['name'])}",),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from pgheadroom.doctor.rule import DAY_S, Facts, QueryRow, Rule
 from pgheadroom.doctor.values import Finding, Price, Remedy, Severity
-from pgheadroom.units import show_duration
+from pgheadroom.units import show_age
 
 _XIDS_END = 2**31 - 3_000_000
 """New transactions are refused from 3 million before wraparound on (SetTransactionIdLimit,
@@ -100,7 +100,7 @@ def _price(left_s: float | None) -> Price:
 
 
 def _days(left_s: float) -> str:
-    return f"{left_s / DAY_S:,.0f} days" if left_s >= 2 * DAY_S else show_duration(left_s)
+    return show_age(left_s)
 
 
 RULE = Rule(
