@@ -16,6 +16,7 @@ _HEAD = """# Where all is well
 A healthy server has no finding of severity warning or error; where it has one, it has to be true.
 These servers have PostgreSQL's own defaults and autovacuum, and were under a steady load.
 The doctor looked twice: over the load (`--for`), and as if nothing else had happened for a month.
+The clock is ahead, and autovacuum has not come: `statistics-behind` has what changed last.
 A fresh server, one set by `settings`, and pgbench without a month are tests besides.
 
 `make doctor-truth` plays them anew, and fails at a warning or an error that is not explained here.
