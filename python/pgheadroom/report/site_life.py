@@ -54,6 +54,6 @@ def life_files() -> dict[str, bytes]:
         watched.life,
         command=f"pgheadroom predict profile.toml --page {_BLOCK} --html {PAGE}",
         server=str(watched.server),
-        place=html.Place(home="index.html", profile=PROFILE),
+        place=html.SiteLinks(home="index.html", profile=PROFILE),
     )
     return {PAGE: page.encode(), PROFILE: _TOML.encode()}

@@ -16,7 +16,7 @@ from pgheadroom.report.page_life import drawing as life_drawing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SiteLinks:
     """
     A site around the page.
 
@@ -29,7 +29,7 @@ class Place:
     profile: str
 
 
-def render(life: PageLife, *, command: str, server: str, place: Place | None = None) -> str:
+def render(life: PageLife, *, command: str, server: str, place: SiteLinks | None = None) -> str:
     """
     Make the page.
 
