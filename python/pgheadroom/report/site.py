@@ -1,7 +1,7 @@
 """
 Records as a static site: an overview, a page for each record, and the raw data of each.
 
-    index.html              what to do about fillfactor, then every record with its question, its
+    index.html              what to do about free room, then every record with its question, its
                             answer and a small picture, what versions change, sources
     NAME.html               one record, as `html.render` shows it
     page-life.html          what happens to a page of a table, event by event
