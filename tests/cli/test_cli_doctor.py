@@ -80,7 +80,7 @@ def test_forms_and_exit_codes(server: Cluster, in_process: Run, tmp_path: Path) 
     assert "<script" not in page
     assert "states no finding" not in page
     # What is copied stands by itself, with what takes it back.
-    (statements,) = re.findall(r'<td class="[^"]*code">([^<]*pg_reload_conf[^<]*)</td>', page)
+    (statements,) = re.findall(r'<td class="[^"]*code"[^>]*>([^<]*pg_reload_conf[^<]*)</td>', page)
     assert statements.startswith("ALTER SYSTEM ")
     assert "; -- undo: ALTER SYSTEM " in statements
 
