@@ -135,7 +135,7 @@ accuracy: setup ## Play what docs/accuracy.md lacks on the servers at hand, and 
 bench-advice: setup ## Regret of the advice on measured workloads: play what is missing, score, write the page
 	PYTHONPATH=tools $(BIN)/python -m bench_advice
 
-bench-extension: setup ## Placement by clustered_heap beside plain heap, on a quiet machine (15 minutes); build/bench-extension.md; ROWS=1000000 RUNS=3
+bench-extension: setup ## Placement by clustered_heap beside plain heap, on a quiet machine; build/bench-extension.md; ROWS=1000000 RUNS=3
 	PYTHONPATH=tools $(BIN)/python -m bench_extension --rows $(or $(ROWS),1000000) --runs $(or $(RUNS),3)
 
 public-schemas: setup servers ## Schemas of public applications, observed and proved; docs/public-schemas.md; CLONES=folder ONLY=names

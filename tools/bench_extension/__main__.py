@@ -4,8 +4,8 @@ What placement costs and gives, beside plain heap: the table of build/bench-exte
     PYTHONPATH=tools python -m bench_extension [--server 18] [--rows 1000000] [--runs 3]
 
 Every ratio is the median of paired rounds with a distribution-free interval of 95 %; rounds are
-interleaved on one server, in an order that is drawn. The whole takes a quarter of an hour on two
-quiet cores; `--rows 20000 --runs 1` tries it in a minute, and its times say nothing.
+interleaved on one server, in an order that is drawn. `--rows 20000 --runs 1` tries it in some
+minutes, and its times say nothing.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class OverFillfactor:
 
     Attributes:
         sentence: What one step below the reference does, with intervals; None where it has none.
-        enough: Below which fillfactor no more updates are HOT, and what lower ones cost; None
+        enough: Below which fillfactor hardly more updates are HOT, and what that costs; None
             where that is not known.
         pictures: Heading and SVG of each measure that it has.
         legend: The lines' names, in the order of the colours; empty where there is one.
@@ -201,14 +201,18 @@ def _enough(groups: Mapping[str, Sequence[SaidCell]]) -> str | None:
         most = max(at for _, at, _ in known)
         enough.append(max(level for level, at, _ in known if at >= most - _ENOUGH))
     chosen = min(enough)
-    sizes = {level: at for level, at, _ in _known(next(iter(groups.values())), "heap_pages")}
-    lowest = min(sizes, default=chosen)
-    if lowest >= chosen or chosen not in sizes:
+    sizes = [
+        {level: at for level, at, _ in _known(cells, "heap_pages")} for cells in groups.values()
+    ]
+    lowest = min((level for known in sizes for level in known), default=chosen)
+    if lowest >= chosen or not all({lowest, chosen} <= set(known) for known in sizes):
         return None
-    more = (sizes[lowest] / sizes[chosen] - 1) * 100
+    more = sorted((known[lowest] / known[chosen] - 1) * 100 for known in sizes)
+    ends = dict.fromkeys(f"{more[place]:.3g}" for place in (0, -1))
+    said = " to ".join(ends)
     return (
-        f"{chosen} is enough: {lowest} has no more HOT updates and a heap that is {more:.3g} % "
-        "larger."
+        f"{chosen} is enough: {lowest} adds at most {_ENOUGH * 100:g} points of HOT and has a heap "
+        f"that is {said} % larger."
     )
 
 

@@ -40,7 +40,7 @@ def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
             continue  # autovacuum gets through, however fast ids are taken
         is_soon = left_s is not None and left_s < _ERROR_DAYS * DAY_S and facts.judges_rates
         severity: Severity = "error" if age >= failsafe or is_soon else "warning"
-        told = "" if left_s is None else f", {_days(left_s)} at the present rate"
+        told = "" if left_s is None else f", {show_age(left_s)} at the present rate"
         oldest = f" The oldest is {row['oldest'][0]}." if row["oldest"] else ""
         yield RULE.finding(
             severity,
@@ -97,10 +97,6 @@ def _price(left_s: float | None) -> Price:
     if left_s is None:
         return Price(amount=None, unit=None, basis="none", text=RULE.price)
     return Price(amount=round(left_s), unit="seconds", basis="measured", text=text)
-
-
-def _days(left_s: float) -> str:
-    return show_age(left_s)
 
 
 RULE = Rule(
