@@ -293,6 +293,10 @@ def test_several_clients_meet_as_in_the_whole(name: str, monkeypatch: pytest.Mon
     """
     Each whole run lies in the intervals of a prediction by samples, at their level.
 
+    Of the same machines with other keys: of `tpcb-like` samples and whole runs have 97.07 % HOT on
+    sixteen machines, and 96.8 to 97.2 % on one or another, so four of each, of different ones, say
+    more of machines than of samples.
+
     Without transactions elsewhere a sample of a fifth has up to ten times the new-page updates.
     """
     monkeypatch.setattr(sampling, "_PAGES_PER_CLIENT", 8)
@@ -306,7 +310,7 @@ def test_several_clients_meet_as_in_the_whole(name: str, monkeypatch: pytest.Mon
             _core.simulate(
                 json.dumps(to_json(_seeded(profile, run.seed + 100 + n))),
                 "18.4",
-                interleaving=20 + n,
+                interleaving=n,
                 events=[],
             )
         )
