@@ -43,18 +43,16 @@ fn played(spec: &ProfileSpec, interleaving: u64, events: Vec<Event>) -> Outcome 
 }
 
 /// Both machines' new-page updates lie within 2 % of the range of six seeds, and the table's
-/// pages within two. The range is bounded as well: one that holds anything says nothing. With two
-/// clients it is twelve seeds': the most come of the few times in a run that a client stands still
-/// in a statement.
+/// pages within two. The range is bounded as well: one that holds anything says nothing.
 #[test]
 fn several_clients_lie_among_the_seeds() {
-    for (clients, seeds, newpage, pages, widest) in [
-        (2, 12, [820.0, 881.0], [279, 279], 1.2),
-        (4, 6, [847.0, 946.0], [280, 283], 1.45),
-        (8, 6, [919.0, 1048.0], [282, 283], 1.45),
+    for (clients, newpage, pages, widest) in [
+        (2, [820.0, 881.0], [279, 279], 1.2),
+        (4, [847.0, 946.0], [280, 283], 1.45),
+        (8, [919.0, 1048.0], [282, 283], 1.45),
     ] {
         let spec = profile(clients, "");
-        let tables = (0..seeds).map(|seed| played(&spec, seed, Vec::new()).tables.remove(0));
+        let tables = (0..6).map(|seed| played(&spec, seed, Vec::new()).tables.remove(0));
         let tables: Vec<_> = tables.collect();
         let found = tables.iter().map(|table| table.counters.n_tup_newpage_upd);
         let (low, high) = (found.clone().min().unwrap(), found.max().unwrap());

@@ -185,8 +185,8 @@ impl Clients {
     }
 
     /// Who stood in front of these in a row's line has given up: `gone`, whose transaction some of
-    /// them may wait for still. The first one of the line has the row's lock now, and begins to
-    /// wait for the transaction that holds the row.
+    /// them may wait for still. The first one of the line has the row's lock now, and begins to wait
+    /// for the transaction that holds the row.
     ///
     /// Source: `heap_acquire_tuplock` and `XactLockTableWait` in `heap_update`,
     /// src/backend/access/heap/heapam.c (REL_18_STABLE): two waits, each with a timer of its own.

@@ -29,6 +29,8 @@ const QUICKEST: f64 = 0.05;
 #[derive(Debug)]
 pub(super) struct Schedule {
     prng: Prng,
+    /// Of those that are woken, so that all else is drawn as if nobody waited.
+    woken_prng: Prng,
     machine: Machine,
     /// How often a client has been on its way to the server, and transactions that have ended.
     ways: f64,
@@ -64,11 +66,15 @@ impl Schedule {
         standing: Option<Standing>,
     ) -> Self {
         let mut prng = Prng::from_seed(seed);
-        let machine = Machine::of_seed(clients, seed, rate_per_s, standing, || uniform(&mut prng));
-        let standing = machine.standing.clone();
-        let standing = standing.map(|standing| StandsStill::new(standing, clients));
+        let draw = || uniform(&mut prng);
+        let mut machine = Machine::of_seed(clients, seed, rate_per_s, standing, draw);
+        let standing = machine
+            .standing
+            .take()
+            .map(|standing| StandsStill::new(standing, clients));
         let mut schedule = Self {
             prng,
+            woken_prng: Prng::from_seed(!seed),
             machine,
             ways: 0.0,
             ended: 0.0,
@@ -178,7 +184,10 @@ impl Schedule {
         let Some(standing) = &mut self.standing else {
             return 0.0;
         };
-        let prng = &mut self.prng;
+        let prng = match place {
+            Place::Woken => &mut self.woken_prng,
+            Place::Way | Place::Statement => &mut self.prng,
+        };
         standing
             .at(place, client, || uniform(prng))
             .map_or(0.0, |length| {
@@ -193,6 +202,9 @@ impl Schedule {
         let (since, count) = &mut self.waits[client];
         *since = self.now;
         *count += 1;
+        if let Some(standing) = &mut self.standing {
+            standing.wait();
+        }
     }
 
     /// These clients wait for each other: the first whose timer is still to come will find that
