@@ -135,6 +135,9 @@ pub enum StatementError {
     /// Another session's transaction has to end first: [`Database::resume`] goes on then.
     #[error("it waits for the transaction {}", .0.0)]
     Waits(Xid),
+    /// A sequential scan has read a part of its table: [`Database::resume_scan`] goes on.
+    #[error("it reads its table in parts")]
+    Scans,
     /// A repeatable read transaction wants to change what was changed since its snapshot.
     #[error("could not serialize access due to concurrent update")]
     Serialization,

@@ -19,10 +19,14 @@ const ADD_ONE: [Assignment<'static>; 1] = [Assignment {
 }];
 
 fn loaded() -> (Fixture, SessionId) {
+    with_rows(20, 100)
+}
+
+fn with_rows(rows: i64, fillfactor: i64) -> (Fixture, SessionId) {
     let shape = Shape {
         version: "18.4",
-        rows: 20,
-        fillfactor: 100,
+        rows,
+        fillfactor,
         filler: 64,
         full_page_writes: false,
         indexes_abalance: false,
@@ -234,6 +238,44 @@ fn waiting_sessions_keep_their_order() {
     fixture.check();
 }
 
+/// Who waits for the version of its snapshot has no place in the newest one's line before it has
+/// been woken and come there: somebody else may be first.
+#[test]
+fn a_line_is_a_versions() {
+    let (mut fixture, second) = loaded();
+    let [third, fourth] = [(); 2].map(|()| fixture.db.open_session());
+    fixture.add_one(5).unwrap();
+    for waiting in [second, third] {
+        fixture.db.switch_to(waiting);
+        assert!(is_wait(&fixture.add_one(5)));
+    }
+    assert_eq!(fixture.db.waits_for(third), Some(second));
+    fixture.db.switch_to(FIRST);
+    assert_eq!(fixture.db.commit(), [second, third]);
+    fixture.db.switch_to(second);
+    assert_eq!(fixture.go_on_adding(), Ok(1));
+    fixture.db.switch_to(fourth);
+    assert!(is_wait(&fixture.add_one(5)));
+    assert_eq!(fixture.db.waits_for(fourth), Some(second));
+    fixture.db.switch_to(third);
+    assert!(is_wait(&fixture.go_on_adding()));
+    assert_eq!(fixture.db.waits_for(third), Some(fourth));
+    fixture.db.switch_to(second);
+    assert_eq!(fixture.db.rollback(), [fourth, third]);
+    for next in [fourth, third] {
+        fixture.db.switch_to(next);
+        assert_eq!(fixture.go_on_adding(), Ok(1));
+        fixture.db.commit();
+    }
+    assert_eq!(fixture.balance(5), Some(3));
+    assert_eq!(
+        fixture.records(RecordType::HeapLock),
+        2,
+        "of the second and the third"
+    );
+    fixture.check();
+}
+
 /// Two sessions that wait for each other are a deadlock; the one that began to wait first gives
 /// way, and the other goes on.
 #[test]
@@ -310,4 +352,69 @@ fn a_vacuum_leaves_no_snapshot() {
     fixture.db.commit();
     let procs = fixture.db.procs();
     assert_eq!(procs.oldest_xmin(), procs.next_xid());
+}
+
+/// An UPDATE by a sequential scan, which goes on until it has come to its end or waits.
+fn add_one_by_scan(fixture: &mut Fixture, last: i64) -> (Result<u64, StatementError>, u32) {
+    let wanted = |row: pgheadroom_twin::executor::Row<'_>| {
+        row.integer(AID).is_some_and(|key| key % 300 == last % 300)
+    };
+    let action = Action::Update(Assignments { columns: &ADD_ONE });
+    let mut done = fixture.db.by_seq_scan(fixture.t, wanted, &action);
+    let mut parts = 1;
+    while matches!(done, Err(StatementError::Scans)) {
+        fixture.db.switch_to(FIRST);
+        fixture.db.switch_to(SessionId(1));
+        done = fixture.db.resume_scan(&action, wanted);
+        parts += 1;
+    }
+    (done, parts)
+}
+
+/// A sequential scan in parts does what a whole one does if nobody does anything meanwhile.
+#[test]
+fn a_scan_in_parts_is_a_scan() {
+    let scanned = |in_parts: bool| {
+        let (mut fixture, second) = with_rows(3000, 90);
+        if in_parts {
+            fixture.db.scan_in_parts();
+        }
+        fixture.db.switch_to(second);
+        let (done, parts) = add_one_by_scan(&mut fixture, 7);
+        assert_eq!(done, Ok(10));
+        assert_eq!(parts > 5, in_parts, "{parts}");
+        fixture.db.commit();
+        fixture.check();
+        let counted = fixture.db.wal().counted_by_type();
+        counted
+            .map(|(record, totals)| (record, totals.wal_records, totals.wal_bytes))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(scanned(true), scanned(false));
+}
+
+/// Who comes to a row that was changed since its scan began locks the newest version, without a
+/// wait; and who is between two parts waits for nobody.
+#[test]
+fn a_scan_meets_what_was_changed_meanwhile() {
+    let (mut fixture, second) = with_rows(3000, 90);
+    fixture.db.scan_in_parts();
+    fixture.db.switch_to(second);
+    let wanted = |row: pgheadroom_twin::executor::Row<'_>| row.integer(AID) == Some(2900);
+    let action = Action::Update(Assignments { columns: &ADD_ONE });
+    let mut done = fixture.db.by_seq_scan(fixture.t, wanted, &action);
+    assert_eq!(done, Err(StatementError::Scans));
+    assert_eq!(fixture.db.waits_for(second), None);
+    fixture.db.switch_to(FIRST);
+    fixture.add_one(2900).unwrap();
+    assert_eq!(fixture.db.commit(), []);
+    fixture.db.switch_to(second);
+    while done == Err(StatementError::Scans) {
+        done = fixture.db.resume_scan(&action, wanted);
+    }
+    assert_eq!(done, Ok(1));
+    fixture.db.commit();
+    assert_eq!(fixture.records(RecordType::HeapLock), 1);
+    assert_eq!(fixture.records(RecordType::HeapHotUpdate), 2);
+    fixture.check();
 }

@@ -3,7 +3,7 @@
 use pgheadroom_layout::{BlockNumber, OffsetNumber};
 
 use crate::btree::ScannedPage;
-use crate::executor::{SessionId, TableId};
+use crate::executor::{Scanned, SessionId, TableId};
 use crate::page::Tid;
 use crate::transaction::Xid;
 
@@ -44,6 +44,8 @@ pub(super) struct SeqScan {
     pub pages: u32,
     /// What it sees on the page, and how many of it are done; none before it looks.
     pub visible: Option<(Vec<Tid>, usize)>,
+    /// What it has read since it stopped for others last.
+    pub part: Scanned,
     /// After so many rows a cursor stops.
     pub limit: u64,
 }
@@ -95,28 +97,6 @@ impl IndexScan {
             keys: [vec![key], vec![key]],
         }
     }
-
-    /// The version whose row it waits for.
-    pub fn found(&self) -> Option<(TableId, Tid)> {
-        let (_, _, tid) = self.stopped.as_ref()?;
-        tid.map(|tid| (self.table, tid))
-    }
-}
-
-impl SeqScan {
-    /// The version whose row it waits for.
-    pub fn found(&self) -> Option<(TableId, Tid)> {
-        let (visible, done) = self.visible.as_ref()?;
-        visible.get(*done).map(|&tid| (self.table, tid))
-    }
-}
-
-impl BitmapScan {
-    /// The version whose row it waits for.
-    pub fn found(&self) -> Option<(TableId, Tid)> {
-        let (visible, done) = self.visible.as_ref()?;
-        visible.get(*done).map(|&tid| (self.table, tid))
-    }
 }
 
 /// Where the query stopped: a leaf of an index, with the entries found dead on it.
@@ -146,22 +126,31 @@ pub(super) enum Parked {
 }
 
 impl Parked {
-    /// The table and the version that it found, if it waits for a row.
-    pub fn found(&self) -> Option<(TableId, Tid)> {
+    /// The table whose rows it looks for, if it does.
+    pub const fn table(&self) -> Option<TableId> {
         match self {
-            Self::Index(scan) => scan.found(),
-            Self::Seq(scan) => scan.found(),
-            Self::Bitmap(scan) => scan.found(),
+            Self::Index(scan) => Some(scan.table),
+            Self::Seq(scan) => Some(scan.table),
+            Self::Bitmap(scan) => Some(scan.table),
             _ => None,
         }
     }
 }
 
-/// A session that waits.
+/// A session that waits, or stops for others to do something.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub session: SessionId,
+    /// Whose end it waits for; none in a scan that has read a part of its table.
     pub xid: Xid,
+    /// The version in whose line it stands: that of its snapshot, then the newest one that is
+    /// committed.
+    ///
+    /// Source: `heap_acquire_tuplock`, heapam.c, and `heapam_tuple_lock`, heapam_handler.c, both in
+    /// src/backend/access/heap/ (REL_18_STABLE): the first who waits for a transaction that holds a
+    /// version has the tuple's lock, and the others wait for that. Who comes to a newer version
+    /// stands in its line behind those who came to it at once.
+    pub version: Option<(TableId, Tid)>,
     pub statement: Parked,
     /// Rows of an INSERT that are in the table, or on their way to it.
     pub rows_done: usize,

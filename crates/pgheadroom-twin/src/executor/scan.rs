@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use pgheadroom_layout::BlockNumber;
 
+use crate::executor::Scanned;
 use crate::executor::fetch::{Fetched, HeapAccess};
 use crate::executor::parked::{IndexScan, Parked, SeqScan};
 use crate::executor::table::Table;
@@ -263,6 +264,7 @@ impl Database {
             block: 0,
             pages: self.tables[table.0].heap.page_count(),
             visible: None,
+            part: Scanned::default(),
             limit: u64::MAX,
         }
     }
@@ -287,10 +289,13 @@ impl Database {
         let is_read_only = matches!(action, Action::Read);
         let table = &mut self.tables[scan.table.0];
         let mut visible: Vec<Tid> = Vec::new();
-        while scan.block < scan.pages {
+        while scan.block < scan.pages.min(table.heap.page_count()) {
             let first = if let Some((waiting, done)) = scan.visible.take() {
                 visible = waiting;
                 done
+            } else if self.sessions.scan_in_parts && scan.part.is_part() {
+                scan.part = Scanned::default();
+                return Err(StatementError::Scans);
             } else {
                 visible.clear();
                 table.session.pin_ahead = None;
@@ -298,8 +303,10 @@ impl Database {
                 let mut heap = HeapAccess::new(table.heap_parts(), &self.procs, &wal, None);
                 heap.prune_opt_for(BlockNumber(scan.block), is_read_only);
                 heap.visible_tuples(BlockNumber(scan.block), statement, &mut visible);
-                self.sessions.scanned.pages += 1;
-                self.sessions.scanned.rows += visible.len() as u64;
+                for scanned in [&mut self.sessions.scanned, &mut scan.part] {
+                    scanned.pages += 1;
+                    scanned.rows += visible.len() as u64;
+                }
                 if self.behaviour.seq_scans_stream && scan.block + 1 < scan.pages {
                     table.session.pin_ahead = Some(BlockNumber(scan.block + 1));
                 }

@@ -45,7 +45,14 @@ pub(super) struct Sessions {
     pub share_lists: bool,
     /// What sequential scans have read since somebody asked.
     pub scanned: Scanned,
+    /// Whether they stop when that is a part, for others to do something meanwhile.
+    pub scan_in_parts: bool,
 }
+
+/// A part of a sequential scan, if it is read in parts: some half of the time of an UPDATE by key
+/// (`run/work.rs`).
+const PART_PAGES: u64 = 30;
+const PART_ROWS: u64 = 250;
 
 /// What sequential scans have read.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +60,13 @@ pub(crate) struct Scanned {
     pub pages: u64,
     /// Row versions that the snapshot saw.
     pub rows: u64,
+}
+
+impl Scanned {
+    /// Whether it is as much as a scan reads before others do something.
+    pub(super) const fn is_part(self) -> bool {
+        self.pages >= PART_PAGES || self.rows >= PART_ROWS
+    }
 }
 
 impl Database {
@@ -66,6 +80,13 @@ impl Database {
         while self.procs.backends() < count {
             self.open_session();
         }
+    }
+
+    /// Sequential scans stop with [`StatementError::Scans`] after each part of their table.
+    ///
+    /// [`StatementError::Scans`]: crate::executor::StatementError::Scans
+    pub const fn scan_in_parts(&mut self) {
+        self.sessions.scan_in_parts = true;
     }
 
     /// What sequential scans have read since this was asked last.

@@ -37,6 +37,8 @@ pub(super) struct SessionTable {
     pub pin_ahead: Option<BlockNumber>,
     /// The version that a statement waits to lock.
     pub awaited: Option<Tid>,
+    /// The version in whose line its statement is to wait.
+    pub in_line_at: Option<Tid>,
     /// What a statement that waits still has to add to indexes.
     pub entries: Option<Entries>,
 }

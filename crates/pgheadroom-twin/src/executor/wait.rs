@@ -28,20 +28,30 @@ use crate::value::Value;
 use crate::wal::Wal;
 
 impl Database {
-    /// Keeps a statement that has to wait.
+    /// Keeps a statement that has to wait, or stops for others to do something.
     pub(super) fn park<T>(
         &mut self,
         done: Result<T, StatementError>,
         statement: impl FnOnce() -> Parked,
     ) -> Result<T, StatementError> {
-        if let Err(StatementError::Waits(xid)) = done {
-            let waiting = Waiting {
+        let xid = match done {
+            Err(StatementError::Waits(xid)) => Some(xid),
+            Err(StatementError::Scans) => Some(Xid::INVALID),
+            _ => None,
+        };
+        if let Some(xid) = xid {
+            let statement = statement();
+            let version = statement.table().and_then(|table| {
+                let at = self.tables[table.0].session.in_line_at.take()?;
+                Some((table, at))
+            });
+            self.sessions.parked.push(Waiting {
                 session: self.session(),
                 xid,
-                statement: statement(),
+                version,
+                statement,
                 rows_done: 0,
-            };
-            self.sessions.parked.push(waiting);
+            });
         }
         done
     }
@@ -53,16 +63,16 @@ impl Database {
         Some(self.sessions.parked.remove(position))
     }
 
-    /// The active session's statement has gone on and waits for the same row again: it keeps its
-    /// place in the row's line, where it has the tuple's lock or waits for it.
+    /// The active session's statement has gone on and waits at the same version again: it keeps its
+    /// place in that line, where it has the tuple's lock or waits for it.
     ///
     /// Source: `heap_acquire_tuplock`, src/backend/access/heap/heapam.c (REL_18_STABLE), whose lock
-    /// is kept while the row is looked at again.
-    fn keep_place(&mut self, position: usize, row: Option<(TableId, u32)>) {
+    /// is kept while the version is looked at again.
+    fn keep_place(&mut self, position: usize, version: Option<(TableId, Tid)>) {
         let Some(waiting) = self.sessions.parked.pop() else {
             return;
         };
-        let keeps = row.is_some() && self.row_of(&waiting) == row;
+        let keeps = version.is_some() && waiting.version == version;
         let position = if keeps {
             position
         } else {
@@ -91,14 +101,16 @@ impl Database {
     pub fn waits_for(&self, session: SessionId) -> Option<SessionId> {
         let mut parked = self.sessions.parked.iter();
         let waiting = parked.clone().find(|waiting| waiting.session == session)?;
-        let row = self.row_of(waiting);
+        if !waiting.xid.is_valid() {
+            return None; // it scans
+        }
         let is_before = |other: &&Waiting| other.session != session;
         let mut before = parked.by_ref().take_while(is_before);
         if let (Some(other), true) = (
-            before.find(|other| self.row_of(other) == row),
-            row.is_some(),
+            before.find(|other| other.version == waiting.version),
+            waiting.version.is_some(),
         ) {
-            return Some(other.session); // first in the row's line
+            return Some(other.session); // first in the version's line
         }
         if self.procs.is_current(waiting.xid) {
             return Some(self.session());
@@ -127,18 +139,6 @@ impl Database {
             circle.push(next);
         }
         Vec::new()
-    }
-
-    /// The row that a session waits for, if it is one. Whatever version it has found, it waits at
-    /// the newest one that is committed.
-    ///
-    /// Source: `heap_acquire_tuplock`, heapam.c, and `heapam_tuple_lock`, heapam_handler.c, both in
-    /// src/backend/access/heap/ (REL_18_STABLE): the first who waits for a transaction that holds
-    /// a row has the tuple's lock, and the others wait for that.
-    fn row_of(&self, waiting: &Waiting) -> Option<(TableId, u32)> {
-        let (table, tid) = waiting.statement.found()?;
-        let page = &self.tables[table.0].heap.pages()[tid.block.0 as usize];
-        page.row(tid.offset).map(|row| (table, row))
     }
 
     /// A statement of the active session waits with the row of this number, from 1.
@@ -216,7 +216,7 @@ impl Database {
         let position = parked.position(|waiting| waiting.session == session);
         let position = position.expect("a statement that waits");
         let waiting = self.sessions.parked.remove(position);
-        let row = self.row_of(&waiting);
+        let version = waiting.version;
         let done = match waiting.statement {
             Parked::Index(scan) => self.resume_index_scan(scan, action),
             Parked::Seq(scan) => self.advance_seq_scan(*scan, wanted, action),
@@ -225,7 +225,7 @@ impl Database {
             other => panic!("a scan waits, not {other:?}"),
         };
         if matches!(done, Err(StatementError::Waits(_))) {
-            self.keep_place(position, row);
+            self.keep_place(position, version);
         }
         done
     }
@@ -245,6 +245,7 @@ impl Table {
         session.queued.clear();
         session.trigger_slot = None;
         session.awaited = None;
+        session.in_line_at = None;
         session.head_pin = None;
         session.pin_ahead = None;
         if let Some(toast) = &mut self.toast {
@@ -310,8 +311,10 @@ impl Table {
         }
         let mode = self.lock_mode(action);
         self.note_hints(tid, procs, wal);
+        self.session.in_line_at = None;
         if let Some(xid) = self.holder(tid, mode, procs) {
             self.session.awaited = Some(tid);
+            self.session.in_line_at = Some(tid);
             return Err(StatementError::Waits(xid));
         }
         let has_waited = self.session.awaited.take() == Some(tid);
@@ -336,6 +339,7 @@ impl Table {
             };
             (at, version) = (version.next, next);
             if let Some(xid) = self.holder(at, mode, procs) {
+                self.session.in_line_at = Some(at);
                 return Err(StatementError::Waits(xid));
             }
         }

@@ -174,19 +174,26 @@ impl Clients {
                 }
                 Ok(None)
             }
+            Turn::Scan(client) => {
+                db.switch_to(SessionId(client));
+                let of = &self.list[client];
+                let done = resume(db, &of.operations[of.position]);
+                self.after(client, done, schedule, db)?;
+                Ok(None)
+            }
             Turn::Begin(_) => unreachable!("a transaction begins elsewhere"),
         }
     }
 
-    /// Clients that stand behind this one in the line for a row.
+    /// Clients that stand behind this one in a version's line.
     fn behind(&self, client: usize, db: &Database) -> Vec<usize> {
         let waits = |&other: &usize| db.waits_for(SessionId(other)) == Some(SessionId(client));
         (0..self.list.len()).filter(waits).collect()
     }
 
-    /// Who stood in front of these in a row's line has given up: `gone`, whose transaction some of
-    /// them may wait for still. The first one of the line has the row's lock now, and begins to wait
-    /// for the transaction that holds the row.
+    /// Who stood in front of these in a line has given up: `gone`, whose transaction some of them
+    /// may wait for still. The first one of the line has the lock now, and begins to wait for the
+    /// transaction that holds the version.
     ///
     /// Source: `heap_acquire_tuplock` and `XactLockTableWait` in `heap_update`,
     /// src/backend/access/heap/heapam.c (REL_18_STABLE): two waits, each with a timer of its own.
@@ -248,6 +255,7 @@ impl Clients {
                 };
                 schedule.run_statement(client, work);
             }
+            Err(StatementError::Scans) => schedule.scan(client, scanned),
             Err(StatementError::Waits(_)) => {
                 schedule.wait(client);
                 expect_deadlock(client, schedule, db);
@@ -329,7 +337,7 @@ impl Clients {
     }
 }
 
-/// Those whose wait is over go on when they have been woken: one after another in a row's line,
+/// Those whose wait is over go on when they have been woken: one after another in a version's line,
 /// where the one in front has the tuple's lock until it has looked at the row.
 ///
 /// Source: `heap_acquire_tuplock` and `UnlockTupleTuplock` in `heap_update`,

@@ -85,6 +85,7 @@ impl<'a, W: Workload> Running<'a, W> {
                 db.set_isolation(plan.isolation);
             }
             db.share_pending_lists(schedule.misses_page());
+            db.scan_in_parts();
         }
         Self {
             clients: Clients::new(workload.clients(), shared, workload.is_one_call()),

@@ -10,13 +10,14 @@
 //! client needs no clock. Times are drawn; only their ratio matters, but for `deadlock_timeout`,
 //! which is a second. Left out: waits for the extension lock.
 
+use crate::executor::Scanned;
 use crate::pgbench::Prng;
 use crate::run::course::Course;
 use crate::run::machine::Machine;
 use crate::run::standing::{Place, Standing, StandsStill};
 pub(super) use crate::run::turns::Turn;
 use crate::run::turns::Turns;
-use crate::run::work::Work;
+use crate::run::work::{Work, time_to_scan};
 
 /// Seconds after which a session that waits looks whether it waits for itself.
 ///
@@ -134,6 +135,12 @@ impl Schedule {
         );
     }
 
+    /// The client's statement has read a part of the table that it scans.
+    pub fn scan(&mut self, client: usize, part: Scanned) {
+        let time = self.draw(time_to_scan(part));
+        self.push(time, Turn::Scan(client));
+    }
+
     /// How often one who adds to a GIN's pending list does not see a page that another's statement
     /// has begun, in thousandths.
     pub const fn misses_page(&self) -> u32 {
@@ -158,7 +165,8 @@ impl Schedule {
     /// The client's next statement, or its COMMIT, follows after the way to the client and back.
     pub fn pause(&mut self, client: usize, turn: Turn) {
         let mean = self.machine.pause * self.slowness(client);
-        let time = self.draw_pause(mean) + self.on_the_way(client);
+        let drawn = self.draw_even(mean);
+        let time = self.until_stretch_ends(drawn) + self.on_the_way(client);
         self.push(time, turn);
     }
 
@@ -314,15 +322,27 @@ impl Schedule {
         self.turns.push(self.now + after, turn);
     }
 
-    /// A pause with this mean. One that keeps a client to its course ends with the stretch.
+    /// A pause between two transactions, with this mean.
     fn draw_pause(&mut self, mean: f64) -> f64 {
         let drawn = self.draw(mean);
+        self.until_stretch_ends(drawn)
+    }
+
+    /// A pause that keeps a client to its course ends with the stretch.
+    fn until_stretch_ends(&self, pause: f64) -> f64 {
         match &self.course {
             Some(course) if self.ended > 0.0 && course.left() > 0.0 => {
-                drawn.min(course.left() * self.now / self.ended)
+                pause.min(course.left() * self.now / self.ended)
             }
-            _ => drawn,
+            _ => pause,
         }
+    }
+
+    /// A time with this mean, from a gamma distribution of the machine's shape.
+    fn draw_even(&mut self, mean: f64) -> f64 {
+        let shape = self.machine.shape;
+        let product: f64 = (0..shape).map(|_| self.uniform()).product();
+        -mean * product.ln() / f64::from(shape)
     }
 
     /// A time with this mean, from an exponential distribution.
@@ -412,6 +432,26 @@ mod tests {
             }
             let share = away / (4.0 * schedule.now);
             assert!(least < share && share < most, "{has_calls}: {share}");
+        }
+    }
+
+    /// Pauses within a transaction have the machine's mean, and are the more even the quieter it
+    /// is.
+    #[test]
+    fn quiet_machines_are_even() {
+        for seed in 0..8 {
+            let mut schedule = Schedule::new(2, seed, None, None);
+            let drawn: Vec<_> = (0..20_000).map(|_| schedule.draw_even(3.0)).collect();
+            let mean = drawn.iter().sum::<f64>() / 20_000.0;
+            let variance = drawn.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / 20_000.0;
+            let shape = f64::from(schedule.machine.shape);
+            assert!((mean / 3.0 - 1.0).abs() < 0.05, "{seed}: {mean}");
+            assert!(
+                (variance * shape / 9.0 - 1.0).abs() < 0.15,
+                "{seed}: {variance}"
+            );
+            let is_quiet = schedule.machine.pause < 2.0;
+            assert!(!is_quiet || shape >= 5.0, "{seed}: {shape}");
         }
     }
 

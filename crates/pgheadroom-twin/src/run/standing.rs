@@ -15,8 +15,8 @@ const STOOD_STILL: f64 = 10.0;
 /// How many times more often a client stands still, at most, because others waited for those that
 /// did: each such time makes everybody's transactions longer.
 const MISSING_MAX: f64 = 3.0;
-/// The part of those woken that stands still, at most: where 2 clients update one row, 139 of 12,000
-/// transactions stood still, which were woken some 6,600 times.
+/// The part of those woken that stands still, at most: where 2 clients update one row, 139 of
+/// 12,000 transactions stood still, which were woken some 6,600 times.
 const WOKEN_MAX: f64 = 0.02;
 
 /// How often a client stands still while the others go on, and for how long.

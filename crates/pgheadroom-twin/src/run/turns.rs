@@ -28,6 +28,8 @@ pub(super) enum Turn {
     Statement(usize),
     /// Begins its next transaction.
     Begin(usize),
+    /// Has read a part of the table that its statement scans.
+    Scan(usize),
 }
 
 /// A turn in the order of turns: its time, then what it is, then whose. Times are not negative,
@@ -68,6 +70,7 @@ impl Turns {
             Turn::GoOn(client, wait) => (3, client, wait),
             Turn::Statement(client) => (4, client, 0),
             Turn::Begin(client) => (5, client, 0),
+            Turn::Scan(client) => (6, client, 0),
         };
         debug_assert!(time.is_sign_positive(), "{time}");
         let key = u128::from(time.to_bits()) << 64 | kind << 32 | client as u128;
@@ -102,7 +105,8 @@ impl Turns {
             2 => Turn::Deadlock(client, wait),
             3 => Turn::GoOn(client, wait),
             4 => Turn::Statement(client),
-            _ => Turn::Begin(client),
+            5 => Turn::Begin(client),
+            _ => Turn::Scan(client),
         };
         Some((f64::from_bits((key >> 64) as u64), turn))
     }

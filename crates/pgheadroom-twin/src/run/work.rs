@@ -27,8 +27,12 @@ impl Work {
     /// In times of a statement by key, without what it moves.
     #[allow(clippy::cast_precision_loss)] // fewer than 2^53
     pub fn time(self) -> f64 {
-        1.0 + SCANS_PAGE * self.scanned.pages as f64
-            + SCANS_ROW * self.scanned.rows as f64
-            + CHANGES_ROW * self.rows.saturating_sub(1) as f64
+        1.0 + time_to_scan(self.scanned) + CHANGES_ROW * self.rows.saturating_sub(1) as f64
     }
+}
+
+/// The time that a sequential scan takes for these pages and row versions, in the same unit.
+#[allow(clippy::cast_precision_loss)] // fewer than 2^53
+pub(super) fn time_to_scan(scanned: Scanned) -> f64 {
+    SCANS_PAGE * scanned.pages as f64 + SCANS_ROW * scanned.rows as f64
 }
