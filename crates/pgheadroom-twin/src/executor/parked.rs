@@ -143,13 +143,13 @@ pub(super) struct Waiting {
     pub session: SessionId,
     /// Whose end it waits for; none in a scan that has read a part of its table.
     pub xid: Xid,
-    /// The version in whose line it stands: that of its snapshot, then the newest one that is
-    /// committed.
+    /// The version in whose line it stands: that of its snapshot, or a newer one that is locked.
+    /// None where it has come to a newer one that is being replaced: then all go on at once.
     ///
-    /// Source: `heap_acquire_tuplock`, heapam.c, and `heapam_tuple_lock`, heapam_handler.c, both in
-    /// src/backend/access/heap/ (REL_18_STABLE): the first who waits for a transaction that holds a
-    /// version has the tuple's lock, and the others wait for that. Who comes to a newer version
-    /// stands in its line behind those who came to it at once.
+    /// Source: src/backend/access/heap/ (REL_18_STABLE). `heap_acquire_tuplock`, heapam.c: the
+    /// first who waits for a transaction that holds a version has the tuple's lock, and the others
+    /// wait for that. `heapam_tuple_lock`, heapam_handler.c: the xmax of a dirty snapshot is waited
+    /// for without it.
     pub version: Option<(TableId, Tid)>,
     pub statement: Parked,
     /// Rows of an INSERT that are in the table, or on their way to it.

@@ -339,7 +339,8 @@ impl Table {
             };
             (at, version) = (version.next, next);
             if let Some(xid) = self.holder(at, mode, procs) {
-                self.session.in_line_at = Some(at);
+                // Of one that is being replaced its end is waited for without the tuple's lock.
+                self.session.in_line_at = version.is_locked_only.then_some(at);
                 return Err(StatementError::Waits(xid));
             }
         }
