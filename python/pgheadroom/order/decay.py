@@ -22,6 +22,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from pgheadroom.order.pages import LEVEL, random_pages
 from pgheadroom.order.ranges import ReadRange
@@ -96,19 +97,16 @@ def new_row_pages(ranges: Sequence[ReadRange], changes: RowChanges) -> float | N
         ranges: That were read.
         changes: What was counted: updates that stay on their page are young as well.
     """
-    ages = sorted(age for one in ranges for age in one.ages)
-    if len(ages) < 2 * _YOUNG_MIN:
+    rows = sum(len(one.ages) for one in ranges)
+    if rows < 2 * _YOUNG_MIN:
         return None
+    ages = sorted(age for one in ranges for age in _youngest_ages(one.ages))
     oldest = ages[_YOUNG_MIN - 1]
-    young = added = alone = rows = 0
-    for one in ranges:
-        on_page = Counter(one.blocks)
-        of_young = Counter(b for b, age in zip(one.blocks, one.ages, strict=True) if age <= oldest)
-        young += of_young.total()
-        added += sum(1 for block, count in of_young.items() if on_page[block] == count)
-        alone += sum(1 for count in on_page.values() if count == 1)
-        rows += len(one.blocks)
-    if young > _YOUNG_FRAC_MAX * len(ages):
+    found_of = [_young_of(one.blocks, one.ages, oldest) for one in ranges]
+    young = sum(rows_of for rows_of, _ in found_of)
+    added = sum(pages for _, pages in found_of)
+    alone = sum(_rows_of_pages(one.blocks)[1] for one in ranges)
+    if young > _YOUNG_FRAC_MAX * rows:
         return None
     # Of those that were updated where they lie, so many were alone before.
     written = changes.inserts + changes.moved + changes.stayed
@@ -117,6 +115,30 @@ def new_row_pages(ranges: Sequence[ReadRange], changes: RowChanges) -> float | N
         return None
     found = (added / young - stayed * alone / rows) / (1 - stayed)
     return min(max(found, 0.0), 1.0)
+
+
+# A jackknife asks the same of each range as often as there are ranges.
+@lru_cache(maxsize=256)
+def _youngest_ages(ages: tuple[int, ...]) -> tuple[int, ...]:
+    """As many as may be among the youngest of all ranges."""
+    return tuple(sorted(ages)[:_YOUNG_MIN])
+
+
+@lru_cache(maxsize=256)
+def _rows_of_pages(blocks: tuple[int, ...]) -> Counter[int]:
+    """How many pages have so many of the rows, by that number."""
+    return Counter(Counter(blocks).values())
+
+
+@lru_cache(maxsize=256)
+def _young_of(blocks: tuple[int, ...], ages: tuple[int, ...], oldest: int) -> tuple[int, int]:
+    """Rows of a range that are no older, and pages that no others of it lie on."""
+    of_young = Counter(b for b, age in zip(blocks, ages, strict=True) if age <= oldest)
+    if not of_young:
+        return 0, 0
+    on_page = Counter(blocks)
+    alone = sum(1 for block, count in of_young.items() if on_page[block] == count)
+    return of_young.total(), alone
 
 
 def new_row_interval(ranges: Sequence[ReadRange], changes: RowChanges) -> Interval | None:
@@ -167,7 +189,10 @@ def later_pages(
     total = sum(one.weight for one in some)
     pages = math.fsum(
         one.weight
-        * math.fsum(1 - (1 - course.stay) ** count for count in Counter(one.blocks).values())
+        * math.fsum(
+            pages * (1 - (1 - course.stay) ** count)
+            for count, pages in _rows_of_pages(one.blocks).items()
+        )
         for one in some
     )
     return course.within(
