@@ -116,6 +116,13 @@ def _read_of_children(session: Session) -> float:
     )
 
 
+def _read_of_table(session: Session) -> float:
+    """Pages of the table that were not in shared buffers."""
+    session.execute("SELECT pg_stat_force_next_flush()")
+    query = "SELECT heap_blks_read FROM pg_statio_user_tables WHERE relname = 't'"
+    return 8192 * _one(session, query)
+
+
 def _wal_kept(session: Session) -> float:
     """Segments before the one that is written; those after it are empty and wait for use."""
     session.execute("CHECKPOINT")
@@ -254,6 +261,22 @@ CASES = (
         measure=_read_of_children,
         claim="exact",
         within=0.02,
+        a_day=True,
+    ),
+    Case(
+        rule="rows-out-of-order",
+        what="what 40 ranges of 1,000 rows read of a table five times its cache",
+        make="CREATE TABLE t (k int, v text);\nINSERT INTO t SELECT i, repeat('x', 350)"
+        " FROM generate_series(1, 200000) i ORDER BY hashint4(i);\n"
+        "CREATE INDEX t_k ON t (k);\nVACUUM ANALYZE t;\nSET enable_seqscan = off;\n"
+        "SELECT pg_stat_reset();\n",
+        work="".join(
+            f"SELECT sum(length(v)) FROM t WHERE k BETWEEN {begin} AND {begin + 999};\n"
+            for begin in range(1, 200_000, 5_000)
+        ),
+        measure=_read_of_table,
+        claim="exact",
+        within=0.1,
         a_day=True,
     ),
     Case(
@@ -429,7 +452,7 @@ def run_on(programs: ServerPrograms) -> Run:
     found = []
     with Host(programs) as host:
         cluster = host.cluster("main")
-        cluster.start(QUIET)
+        cluster.start(QUIET | {"shared_buffers": "16MB"})
         for case in CASES:
             if case.rule == "index-ends-hot" and programs.version.major < 16:
                 continue  # 15 does not count updates that found no room

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from doctor_bloat import BLOAT
 from doctor_more import LOG, MORE
+from doctor_order import ORDER
 from doctor_plain import PLAIN
 from doctor_sides import (
     DAY_S,
@@ -38,6 +39,7 @@ from doctor_yet_more import YET_MORE
 WIDE = "repeat('x', 100)"
 SCENARIOS = (
     *BLOAT,
+    *ORDER,
     *MORE,
     *YET_MORE,
     *PLAIN,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from doctor_order import AT_RANDOM, BY_INDEX, INDEX, MAKE, ranges
 from doctor_sides import DAY_S, examined, near, run
 from test_doctor_rules import asked
 
@@ -35,7 +36,13 @@ def test_the_dearest_statement(programs: ServerPrograms) -> None:
         # Not loaded at the start it would fail: nothing is asked.
         assert (looked(cluster).findings, looked(cluster).blind) == ((), ())
         cluster.stop()
-        cluster.start({"autovacuum": "off", "shared_preload_libraries": "pg_stat_statements"})
+        cluster.start(
+            {
+                "autovacuum": "off",
+                "shared_preload_libraries": "pg_stat_statements",
+                "shared_buffers": "4MB",
+            }
+        )
         run(
             cluster,
             "postgres",
@@ -61,6 +68,19 @@ def test_the_dearest_statement(programs: ServerPrograms) -> None:
         while asked(cluster, OTHERS) < before:
             run(cluster, "postgres", OTHER)
         assert looked(cluster).findings == ()
+        _ranges_are_named(cluster)
+
+
+def _ranges_are_named(cluster: Cluster) -> None:
+    """`rows-out-of-order` says which statements read the ranges."""
+    run(cluster, "postgres", "DROP TABLE t;\n" + MAKE + AT_RANDOM + INDEX)
+    (found,) = examined(
+        cluster,
+        "postgres",
+        "rows-out-of-order",
+        work=lambda: run(cluster, "postgres", BY_INDEX + ranges()),
+    ).findings
+    assert "(SELECT sum(length(pad)), sum(v) FROM t WHERE k BETWEEN $1 AND $2" in found.text
 
 
 OTHERS = (

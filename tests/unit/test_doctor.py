@@ -320,6 +320,28 @@ def test_no_index_is_built_anew_in_vain() -> None:
     ]
 
 
+def test_a_table_is_written_anew_once() -> None:
+    """What puts rows in order gives back what another rewrite does, unless its index goes."""
+
+    def of(rule: str, sql: str, **numbers: int) -> Finding:
+        made = finding(rule, rule)
+        return replace(made, numbers=numbers, remedy=Remedy(text="Do it.", sql=(sql,)))
+
+    order = of("rows-out-of-order", "CLUSTER t USING t_v", oid=1, by_index_oid=2)
+    table = of("bloated-table", "VACUUM (FULL) t", oid=1)
+    index = of("bloated-index", "REINDEX INDEX t_v", oid=2, table_oid=1)
+    drop = of("duplicate-index", "DROP INDEX t_v", index_oid=2, kept_oid=3, idx_scan=1)
+
+    def carried_out(*found: Finding) -> list[str]:
+        return [statement for each in agreed(found) for statement in each.remedy.sql]
+
+    assert carried_out(table, order, index) == ["CLUSTER t USING t_v"]
+    assert carried_out(table, order, index, drop) == ["VACUUM (FULL) t", "DROP INDEX t_v"]
+    by_hand = replace(order, remedy=Remedy(text="By hand."))
+    assert carried_out(by_hand, index) == ["REINDEX INDEX t_v"]
+    assert carried_out(by_hand, table) == ["VACUUM (FULL) t"]
+
+
 def test_an_undo_is_in_force() -> None:
     """Settings are read again after it; a standby's DDL is its primary's."""
     reload = "SELECT pg_reload_conf()"

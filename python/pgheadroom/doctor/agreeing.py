@@ -13,6 +13,8 @@ from pgheadroom.doctor.values import Finding, Remedy
 
 _DROPPING = ("duplicate-index", "overlapping-index", "unused-index")
 """Rules that drop an index, the surest first: whoever has the same index twice loses nothing."""
+ORDERING = "rows-out-of-order"
+"""The rule that writes a table anew in the order of an index."""
 _RELOAD = "SELECT pg_reload_conf()"
 _ALTER = "ALTER SYSTEM "
 _ALTERED = re.compile(r"ALTER SYSTEM (?:SET|RESET) (\w+)")
@@ -48,12 +50,33 @@ def agreed(findings: Iterable[Finding]) -> list[Finding]:
             gone.add(index)
             kept |= keeps
     settled = [one for each in found if (one := left.get(id(each), each)) is not None]
-    return _rebuilt_once(settled, gone)
+    return _rebuilt_once(_written_once(settled, gone), gone)
+
+
+def _written_once(findings: Sequence[Finding], gone: set[object]) -> list[Finding]:
+    """No table is clustered by an index that goes, or written anew beside that."""
+    ordering = [each for each in findings if each.rule == ORDERING and each.remedy.sql]
+    clustered = {
+        each.numbers["oid"] for each in ordering if each.numbers["by_index_oid"] not in gone
+    }
+    found = []
+    for each in findings:
+        if each.rule == ORDERING and each.numbers["by_index_oid"] in gone:
+            found.append(_later(each, "Its index is to go itself, by another finding."))
+        elif each.rule == "bloated-table" and each.numbers["oid"] in clustered:
+            found.append(_later(each, f"Putting its rows in order does it (`{ORDERING}`)."))
+        else:
+            found.append(each)
+    return found
 
 
 def _rebuilt_once(findings: Sequence[Finding], gone: set[object]) -> list[Finding]:
     """No index is built anew that goes, or that its table's rewrite builds anew."""
-    written = {each.numbers["oid"] for each in findings if each.rule == "bloated-table"}
+    written = {
+        each.numbers["oid"]
+        for each in findings
+        if each.rule == "bloated-table" or (each.rule == ORDERING and each.remedy.sql)
+    }
     found = []
     for each in findings:
         if each.rule != "bloated-index":

@@ -288,6 +288,8 @@ class Examination:
 
         try:
             looked = rows if rule.look is None else rule.look(facts, rows, self._rows)
+            if rule.reads is not None:
+                looked = rule.reads(facts, looked, self.connection)
             for found in rule.decide(facts, looked):
                 if isinstance(found, Blind):
                     self._is_blind(rule, found.why, cut_off=found.cut_off)

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import pgheadroom
+from pgheadroom.doctor.agreeing import ORDERING
+from pgheadroom.doctor.cluster_steps import clustered_as_wished
 from pgheadroom.doctor.remedy_facts import RemedyFacts, in_unit
 from pgheadroom.doctor.remedy_steps import (
     NotAStep,
@@ -125,6 +127,7 @@ class _Planner:
             "invalid-index": self._unfinished,
             "bloated-index": lambda one: rebuilt(self._grounds.facts, one),
             "bloated-table": self._rewritten,
+            ORDERING: self._ordered,
             "foreign-key-without-index": lambda one: indexed_key(self._grounds.facts, one),
             "autovacuum-off": lambda one: stored(self._grounds.facts, one),
             "large-table-trigger": lambda one: stored(self._grounds.facts, one),
@@ -158,12 +161,13 @@ class _Planner:
 
     def _by_place(self) -> list[Finding]:
         """Drops first, the surest of them; a table before its TOAST and its indexes."""
+        # What puts a table in order gives back what another rewrite does.
+        first = (*_DROPPING, ORDERING, "bloated-table")
 
-        def place(finding: Finding) -> tuple[int, bool, bool]:
+        def place(finding: Finding) -> tuple[int, bool]:
             rule, about = finding.rule, finding.object
-            first = _DROPPING.index(rule) if rule in _DROPPING else len(_DROPPING)
             is_toast = about.startswith("TOAST of ") or about.endswith(" (TOAST)")
-            return first, finding.rule != "bloated-table", is_toast
+            return first.index(rule) if rule in first else len(first), is_toast
 
         return sorted(self._diagnosis.findings, key=place)
 
@@ -231,6 +235,10 @@ class _Planner:
 
     def _rewritten(self, finding: Finding) -> RemedyStep:
         return rewritten(self._grounds.facts, finding, self._wish.rewrite, self._grounds.target)
+
+    def _ordered(self, finding: Finding) -> RemedyStep:
+        grounds = self._grounds
+        return clustered_as_wished(grounds.facts, finding, self._wish.rewrite, grounds.target)
 
     def _server(self, finding: Finding, match: re.Match[str]) -> RemedyStep:
         name = match["name"] or match["reset"]

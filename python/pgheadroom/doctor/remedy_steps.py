@@ -80,7 +80,8 @@ def unmade(
     )
 
 
-def _number(finding: Finding, name: str) -> float:
+def finding_number(finding: Finding, name: str) -> float:
+    """A number that its rule gives each of its findings."""
     found = finding.numbers[name]
     assert isinstance(found, int | float), f"{finding.rule} has {name}"
     return float(found)
@@ -110,7 +111,7 @@ def dropped(facts: RemedyFacts, finding: Finding, standbys: StandbyEvidence | No
         NotAStep: A standby may need it, or its lock would stop writers.
     """
     name = "oid" if finding.rule == "invalid-index" else "index_oid"
-    row, index = _seen_index(facts, _number(finding, name))
+    row, index = _seen_index(facts, finding_number(finding, name))
     if row["relkind"] != "i":
         raise NotAStep(
             "an index of a partitioned table is dropped under ACCESS EXCLUSIVE on all partitions: "
@@ -129,7 +130,7 @@ def dropped(facts: RemedyFacts, finding: Finding, standbys: StandbyEvidence | No
         evidence += " The other one serves the same queries, on standbys too."
     keeps = None
     if "kept_oid" in finding.numbers:
-        _, keeps = _seen_index(facts, _number(finding, "kept_oid"))
+        _, keeps = _seen_index(facts, finding_number(finding, "kept_oid"))
     step = unmade(
         finding,
         "drop_index",
@@ -184,7 +185,7 @@ def rebuilt(facts: RemedyFacts, finding: Finding) -> RemedyStep:
     Raises:
         NotAStep: It cannot be built beside clients, or may fail for its rows.
     """
-    row, index = _seen_index(facts, _number(finding, "oid"))
+    row, index = _seen_index(facts, finding_number(finding, "oid"))
     if row["relkind"] != "i":
         raise NotAStep("an index of a partitioned table is built anew partition by partition")
     if row["is_exclusion"]:
@@ -221,11 +222,13 @@ def rebuilt(facts: RemedyFacts, finding: Finding) -> RemedyStep:
 
 
 def _given_back(finding: Finding, measure: str) -> Claim:
-    low, mid, high = (_number(finding, f"given_back_bytes{end}") for end in ("_low", "", "_high"))
+    low, mid, high = (
+        finding_number(finding, f"given_back_bytes{end}") for end in ("_low", "", "_high")
+    )
     return Claim(
         measure="toast_given_back_bytes" if measure.startswith("toast") else "given_back_bytes",
         unit="bytes",
-        before=_number(finding, "size_bytes"),
+        before=finding_number(finding, "size_bytes"),
         foreseen=Interval(low=low, mid=min(max(mid, low), high), high=high, level=0.9),
         basis="pages less those of a fresh copy, by the layout of rows or entries and statistics",
         how="its file just before the step, less its file just after",
@@ -256,7 +259,7 @@ def rewritten(facts: RemedyFacts, finding: Finding, how: str, target: Target) ->
     Raises:
         NotAStep: Rewrites are not wanted, or only VACUUM FULL can do it and was not asked for.
     """
-    oid = int(_number(finding, "oid"))
+    oid = int(finding_number(finding, "oid"))
     row = facts.table(oid)
     found = rewriting_facts(facts.rows, [oid]).get(oid)
     if row is None or found is None:
@@ -281,7 +284,7 @@ def rewritten(facts: RemedyFacts, finding: Finding, how: str, target: Target) ->
         claim = _extended_in_bulk(claim)
     new_bytes = float(row["size_bytes"])
     if not is_toast:
-        new_bytes = _number(finding, "size_bytes") - claim.foreseen.low
+        new_bytes = finding_number(finding, "size_bytes") - claim.foreseen.low
     step = unmade(
         finding,
         "rewrite_table",
@@ -302,7 +305,7 @@ def indexed_key(facts: RemedyFacts, finding: Finding) -> RemedyStep:
     """
     if not finding.remedy.sql:
         raise NotAStep(finding.remedy.text)
-    row = facts.key(int(_number(finding, "constraint_oid")))
+    row = facts.key(int(finding_number(finding, "constraint_oid")))
     if row is None:
         raise NotAStep(_HELD)
     if row["relkind"] != "r":
@@ -379,7 +382,7 @@ def stored(facts: RemedyFacts, finding: Finding) -> RemedyStep:
 
 def _table_oid(finding: Finding) -> int:
     """Of the table, though the finding may be of its TOAST table: statements name that."""
-    return int(_number(finding, "table_oid" if "table_oid" in finding.numbers else "oid"))
+    return int(finding_number(finding, "table_oid" if "table_oid" in finding.numbers else "oid"))
 
 
 def _dead_claim(finding: Finding, trigger_rows: float, before: float | None) -> Claim:
@@ -406,7 +409,9 @@ def vacuumed(facts: RemedyFacts, finding: Finding) -> RemedyStep:
     row = facts.table(_table_oid(finding))
     if row is None:
         raise NotAStep(_HELD)
-    claim = _dead_claim(finding, _number(finding, "trigger_rows"), _number(finding, "n_dead_tup"))
+    claim = _dead_claim(
+        finding, finding_number(finding, "trigger_rows"), finding_number(finding, "n_dead_tup")
+    )
     step = unmade(finding, "vacuum", "VACUUM", relation_of(row), finding.text, (claim,))
     return replace(step, reads_bytes=int(row["size_bytes"]))
 
@@ -418,7 +423,7 @@ def analyzed(facts: RemedyFacts, finding: Finding) -> RemedyStep:
     Raises:
         NotAStep: Somebody holds the table.
     """
-    row = facts.table(int(_number(finding, "oid")))
+    row = facts.table(int(finding_number(finding, "oid")))
     if row is None:
         raise NotAStep(_HELD)
     claim = Claim(
@@ -431,11 +436,11 @@ def analyzed(facts: RemedyFacts, finding: Finding) -> RemedyStep:
         of={},
     )
     if finding.rule == "statistics-behind":
-        trigger = _number(finding, "trigger_rows")
+        trigger = finding_number(finding, "trigger_rows")
         claim = Claim(
             measure="n_mod_since_analyze",
             unit="rows",
-            before=_number(finding, "changed"),
+            before=finding_number(finding, "changed"),
             foreseen=Interval(low=0.0, mid=0.0, high=trigger, level=0.9),
             basis="the changed rows at which autovacuum analyzes",
             how="n_mod_since_analyze at the end of the interval",

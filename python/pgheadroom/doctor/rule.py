@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pgheadroom.bloat.asking import Ask
 from pgheadroom.defaults import JUDGED_FROM_S, RATES_FROM_S
@@ -29,6 +29,9 @@ from pgheadroom.doctor.values import (
     no_price,
 )
 from pgheadroom.units import show_age, show_duration
+
+if TYPE_CHECKING:
+    import psycopg
 
 DAY_S = 86_400.0
 QueryRow = Mapping[str, Any]
@@ -108,6 +111,7 @@ class Facts:
 
 Decide = Callable[[Facts, Sequence[QueryRow]], Iterable[Finding | Blind]]
 Look = Callable[[Facts, Sequence[QueryRow], Ask], Sequence[QueryRow]]
+ReadRows = Callable[[Facts, Sequence[QueryRow], "psycopg.Connection[Any]"], Sequence[QueryRow]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +138,7 @@ class Rule:
         on_standby: It has something to say there.
         look: Asks further of the rows that may become findings, and gives these with the answers:
             what would take too long, or a lock, where all are asked.
+        reads: Reads rows of the tables that are left then, within a budget of pages.
     """
 
     id: str
@@ -153,6 +158,7 @@ class Rule:
     needs_monitor: bool = False
     on_standby: bool = True
     look: Look | None = None
+    reads: ReadRows | None = None
 
     def text_for(self, major: int) -> str | None:
         """The query for that version; None where the version has nothing to ask."""

@@ -58,6 +58,7 @@ class OrderWish:
         interval_s: Between two readings of counters; None: what statistics have.
         seed: Of what is drawn.
         prices: Of pages and locks.
+        pages_min: Of a table; None: of those that are named any number, else 1 MiB.
     """
 
     tables: tuple[str, ...] = ()
@@ -66,6 +67,7 @@ class OrderWish:
     interval_s: float | None = None
     seed: int = 1
     prices: OrderPrices = field(default_factory=OrderPrices)
+    pages_min: int | None = None
 
 
 def order_live(
@@ -125,6 +127,27 @@ def order_by(
     )
 
 
+def table_order(
+    connection: psycopg.Connection[Any], wish: OrderWish, counted: CountedTime
+) -> TableOrder | str:
+    """
+    How one table lies, with counters that were read already; or why that is not known.
+
+    Args:
+        connection: From `read_only_session`; it has its settings again afterwards.
+        wish: Names the table as `schema.name`.
+        counted: Of it, its indexes, and statements.
+    """
+    with kept_settings(connection):
+        try:
+            report = OrderAsking(connection, wish).report(counted=counted)
+        except InputError as error:
+            return str(error)
+    schema = wish.tables[0].partition(".")[0]
+    found = next((table for table in report.tables if table.schema == schema), None)
+    return found or next(iter(report.missing), f"{wish.tables[0]} was not seen")
+
+
 class OrderAsking:
     """
     One database that is asked.
@@ -150,11 +173,22 @@ class OrderAsking:
         self._statements: list[ReadStatement] = []
         self._namesakes: dict[str, int] = {}
 
-    def report(self, sleep: Callable[[float], None] = time.sleep) -> OrderReport:
-        """Look at all that is asked for."""
-        pages_min = 0 if self._wish.tables else PAGES_MIN
-        indexes = self._chosen(self._rows(asking.INDEXES_SQL.format(pages_min=pages_min)))
-        counted = self._counted([index for each in indexes.values() for index in each], sleep)
+    def report(
+        self,
+        sleep: Callable[[float], None] = time.sleep,
+        *,
+        counted: CountedTime | None = None,
+    ) -> OrderReport:
+        """
+        Look at all that is asked for.
+
+        Args:
+            sleep: Waits.
+            counted: Counters that were read already; None: they are read.
+        """
+        indexes = self._chosen(self._rows(asking.INDEXES_SQL.format(pages_min=self._pages_min)))
+        if counted is None:
+            counted = self._counted([index for each in indexes.values() for index in each], sleep)
         self._statements, failed = understood(counted.statements)
         if failed:
             self._missing.append(
@@ -190,6 +224,12 @@ class OrderAsking:
             missing=tuple(self._missing),
             would_help=tuple(dict.fromkeys(self._would_help)),
         )
+
+    @property
+    def _pages_min(self) -> int:
+        if self._wish.pages_min is not None:
+            return self._wish.pages_min
+        return 0 if self._wish.tables else PAGES_MIN
 
     def _rows(self, query: str) -> list[AnsweredRow]:
         from psycopg.rows import dict_row  # noqa: PLC0415 - loads libpq
@@ -227,7 +267,7 @@ class OrderAsking:
     ) -> dict[int, tuple[Estimated, int]]:
         """What CLUSTER would leave of each table, and its rows."""
         made = {}
-        for row in heap_rows(self._rows, 0):
+        for row in heap_rows(self._rows, self._pages_min):
             oid = int(row["oid"])
             if oid not in indexes:
                 continue

@@ -41,7 +41,9 @@ def _between(one: RemedyStep, other: RemedyStep) -> str | None:
         if other.index is not None and other.index.relation.oid == gone.relation.oid:
             return f"{one.about} goes, and the other one acts on it too"
     of_one_table = one.table and other.table and one.table.oid == other.table.oid
-    if one.kind == "cluster_table" and of_one_table and other.kind != "set_storage":
+    # What goes before is not written anew.
+    beside = ("set_storage", "drop_index")
+    if one.kind == "cluster_table" and of_one_table and other.kind not in beside:
         assert one.table is not None, "seen above"
         return f"clustering {one.table.called} writes it and its indexes anew"
     if one.index is not None and other.index is not None:

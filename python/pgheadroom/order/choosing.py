@@ -1,0 +1,56 @@
+"""
+By which index a table is clustered: where ranges lie on many more pages, and where that pays.
+"""
+
+from __future__ import annotations
+
+from pgheadroom.order.values import IndexOrder, TableOrder
+
+TIMES_FROM = 1.5
+"""Pages of a range by those of a freshly clustered table, from which on order is lost."""
+BACK_DAYS_MAX = 30.0
+"""Clustering pays where it pays back within a month. Arbitrary."""
+
+
+def chosen(table: TableOrder, *, is_named: bool) -> IndexOrder | str:
+    """
+    The index by which a table is clustered; or why it is by none.
+
+    Args:
+        table: It, with its indexes.
+        is_named: It was named, so that prices do not decide.
+    """
+    lost = [
+        index
+        for index in table.indexes
+        if index.evidence == "sampled"
+        and index.pages_per_range.low >= TIMES_FROM * index.pages_fresh.high
+    ]
+    if not lost:
+        if not any(index.evidence == "sampled" for index in table.indexes):
+            return "no range of it was read"
+        return f"no range lies on {TIMES_FROM:g} times the pages of a clustered one"
+    marked = [index for index in table.indexes if index.is_marked]
+    if marked and marked[0] not in lost and marked[0].evidence == "sampled":
+        return f"it lies in the order of {marked[0].name}, by which it is clustered"
+    if marked and marked[0] in lost:
+        lost = marked
+    if is_named:
+        return max(lost, key=_saved_s)
+    paying = [
+        index
+        for index in lost
+        if index.pay is not None
+        and index.pay.pays_back_days is not None
+        and index.pay.pays_back_days.mid <= BACK_DAYS_MAX
+    ]
+    if not paying:
+        return (
+            f"by its prices clustering does not pay back within {BACK_DAYS_MAX:g} days, or "
+            "nothing says how often ranges are read; name the table to have a step all the same"
+        )
+    return max(paying, key=_saved_s)
+
+
+def _saved_s(index: IndexOrder) -> float:
+    return 0.0 if index.pay is None else index.pay.saved_s_a_day.mid
