@@ -4,6 +4,7 @@ Profiles that no server or no pgbench takes, found by a generator: a clear refus
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -98,11 +99,14 @@ def _profile(operations: int, columns: int) -> Profile:
     )
 
 
-def test_more_than_pgbench_takes_is_refused_before_a_server_starts() -> None:
-    """128 scripts, 255 parameters a statement; `predict`, which needs no pgbench, plays more."""
+@pytest.mark.parametrize("refusing", [play, predict])
+def test_more_than_pgbench_takes_is_refused_before_a_server_starts(
+    refusing: Callable[[Profile], object],
+) -> None:
+    """128 scripts, 255 parameters a statement: a forecast that no server shows is none."""
     assert len(scripts(_profile(SCRIPTS_MAX, 1))) == SCRIPTS_MAX
     with pytest.raises(InputError, match="found 129 transactions, expected at most 128"):
-        play(_profile(SCRIPTS_MAX + 1, 1))
+        refusing(_profile(SCRIPTS_MAX + 1, 1))
     assert len(scripts(_profile(1, VARIABLES_MAX - 1))) == 1
     with pytest.raises(InputError, match="found 256 parameters in its statement"):
-        play(_profile(1, VARIABLES_MAX))
+        refusing(_profile(1, VARIABLES_MAX))

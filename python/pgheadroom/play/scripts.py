@@ -75,9 +75,13 @@ class Statement:
     sql: str
 
 
-def scripts(profile: Profile) -> tuple[Script, ...]:
-    """One script per transaction, in order of first appearance."""
-    numbers = {id(item): n for n, item in enumerate(profile.workload.operations)}
+def check_pgbench_takes(profile: Profile) -> None:
+    """
+    Refuse what no pgbench plays, and so no proof can show.
+
+    Raises:
+        InputError: Too many transactions, or too many parameters in a statement.
+    """
     transactions = profile.workload.transactions()
     if len(transactions) > SCRIPTS_MAX:
         raise InputError(
@@ -93,9 +97,15 @@ def scripts(profile: Profile) -> tuple[Script, ...]:
                 f"{VARIABLES_MAX} to play, which is what pgbench takes; set fewer columns with "
                 "changed_frac or grows_bytes"
             )
+
+
+def scripts(profile: Profile) -> tuple[Script, ...]:
+    """One script per transaction, in order of first appearance."""
+    numbers = {id(item): n for n, item in enumerate(profile.workload.operations)}
+    check_pgbench_takes(profile)
     return tuple(
         _script(profile, [(numbers[id(item)], item) for item in transaction])
-        for transaction in transactions
+        for transaction in profile.workload.transactions()
     )
 
 

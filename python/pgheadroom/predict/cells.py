@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pgheadroom.errors import ParameterError
+from pgheadroom.play.scripts import check_pgbench_takes
 from pgheadroom.predict.fillfactors import Fillfactor
 from pgheadroom.predict.variants import UNCHANGED, IndexChange, changed, name_of
 from pgheadroom.profile import Profile, TableProfile
@@ -60,8 +61,10 @@ def make_cells(
 
     Raises:
         InputError: A fillfactor out of range or given twice, a table that the profile does not
-            have, no table with updates to vary, or a change that is not possible.
+            have, no table with updates to vary, a change that is not possible, or
+            more than pgbench plays.
     """
+    check_pgbench_takes(profile)
     cells = _over_fillfactors(profile, fillfactors, table)
     if not changes:
         return cells
