@@ -8,8 +8,6 @@ original's folder is written. A server without headers or PGXS is skipped, with 
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import itertools
 import shutil
 import tempfile
@@ -18,13 +16,12 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from sandbox import copy_of_server
+from sandbox import built_once, copy_of_server
 
-from pgheadroom.extension import Built, build, lacking
+from pgheadroom.extension import lacking
 from pgheadroom.servers import Cluster, Host, ServerPrograms
 from places import fast_place
 
-BUILD = Path(__file__).parents[2] / "build" / "extension-tests"
 NUMBERS = itertools.count(1)
 SETTINGS = {"shared_buffers": "128MB", "max_connections": "40", "autovacuum": "off", "jit": "off"}
 
@@ -42,21 +39,6 @@ def sandbox_of(programs: ServerPrograms) -> Path:
     """The folder that all of a copied server lies in."""
     place = fast_place()
     return place / programs.bin_dir.relative_to(place).parts[0]
-
-
-def built_once(programs: ServerPrograms) -> Built:
-    """
-    The extension for that server, by whichever process of the tests comes first.
-
-    make finds the objects of an earlier run and compiles what has changed since: six files for each
-    server in each of three processes took longer than the tests.
-    """
-    digest = hashlib.sha256(str(programs.bin_dir).encode()).hexdigest()[:8]
-    folder = BUILD / f"{programs.version}-{digest}"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        return build(programs, folder, warnings_are_errors=True)
 
 
 @pytest.fixture(scope="session")

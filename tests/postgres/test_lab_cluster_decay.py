@@ -12,12 +12,9 @@ from typing import Any
 
 import pytest
 
-from pgheadroom.errors import UnsupportedServer
-from pgheadroom.lab.design import Request, parse_settings
+from cluster_decay import decay, without_others
+from pgheadroom.errors import InputError
 from pgheadroom.lab.experiments import get
-from pgheadroom.lab.experiments.cluster_decay import measure as cluster_decay_measure
-from pgheadroom.lab.place import Place
-from pgheadroom.lab.run import run
 from pgheadroom.servers import ServerPrograms
 
 pytestmark = pytest.mark.usefixtures("run_parent")
@@ -26,26 +23,7 @@ ROWS_PER_PAGE = 21  # (8192 - 24) / (384 + 4): a row of 350 characters is 384 by
 
 
 def _run(programs: ServerPrograms, folder: Path, *settings: str) -> dict[str, Any]:
-    experiment = get("cluster-decay")
-    levels, options = parse_settings(
-        settings, experiment.factors, experiment.options, name=experiment.name
-    )
-    request = Request(
-        experiment=experiment.name,
-        server=str(programs.version),
-        scale=1,
-        seed=1,
-        repetitions=1,
-        levels=levels,
-        options=options,
-    )
-    return run(
-        request,
-        folder,
-        server=str(programs.bin_dir),
-        command="test",
-        report=lambda _: None,
-    )
+    return decay(str(programs.bin_dir), folder, *settings, name=str(programs.version))
 
 
 def _by(result: dict[str, Any], **levels: object) -> dict[str, Any]:
@@ -79,17 +57,7 @@ def test_the_twin_has_the_servers_pages(
 
     Nobody else may hold a page then: no background writer, no checkpoint in a round.
     """
-    found = cluster_decay_measure.settings
-
-    def quiet(request: Request, place: Place) -> dict[str, str]:
-        return {
-            **found(request, place),
-            "bgwriter_lru_maxpages": "0",
-            "max_wal_size": "10GB",
-            "shared_buffers": "128MB",
-        }
-
-    monkeypatch.setattr(cluster_decay_measure, "settings", quiet)
+    without_others(monkeypatch)
     result = _run(programs, tmp_path / "record", "round=0..4", "ranges=20")
     assert len(result["cells"]) == 10
     for cell in result["cells"]:
@@ -160,8 +128,9 @@ def test_a_brin_index_reads_whole_ranges_of_pages(newest: ServerPrograms, tmp_pa
     _check_foreseen(result)
 
 
-def test_an_engine_that_is_not_installed_is_refused(newest: ServerPrograms, tmp_path: Path) -> None:
-    """The message says which extension is missing, and `all` leaves the engine out."""
+def test_placed_rows_need_a_btree(newest: ServerPrograms, tmp_path: Path) -> None:
+    """Nothing is placed by BRIN, which has no order; `all` leaves the engines of ours out."""
     assert get("cluster-decay").factors[0].parse("all") == ("heap", "sorted")
-    with pytest.raises(UnsupportedServer, match="clustered_heap"):
-        _run(newest, tmp_path / "record", "engine=clustered", "round=0,1")
+    for engine in ("clustered_heap", "clustered"):
+        with pytest.raises(InputError, match=f"engine={engine} keeps rows"):
+            _run(newest, tmp_path / "record", f"engine={engine}", "index=brin", "round=0,1")

@@ -70,6 +70,9 @@ pub enum InsertTarget {
 pub struct HeapFillfactor(u32);
 
 impl HeapFillfactor {
+    /// No byte is left free.
+    pub const FULL: Self = Self(100);
+
     /// Takes a fillfactor in percent.
     ///
     /// # Errors

@@ -2,9 +2,11 @@
 //! document's rows.
 //!
 //! That plain heap's figures are a server's, state by state, is
-//! `tests/postgres/test_lab_cluster_decay.py`. Origin of the measured ones for the access method:
-//! prototype on 18.4, a million rows: pages of a range 48.6, 53.2 after five rounds, 55.6 after
-//! ten; the table 10.8 % larger.
+//! `tests/postgres/test_lab_cluster_decay.py`; that those of the clustered engine are the
+//! extension's, with the same random numbers, `tests/extension/test_lab_engine.py`. Origin of the
+//! measured ones for the extension: `cluster_quality` on 18.4, 200,000 rows with other random
+//! numbers (extension/clustered_heap/README.md, What it costs); the correlation is
+//! `cluster-decay`'s there, 100,000 rows.
 
 use pgheadroom_models::Engine;
 use pgheadroom_models::decay::{Program, Round, State, play};
@@ -96,18 +98,19 @@ fn order_decays_by_engine() {
     );
 }
 
-/// The prototype's figures within 2 %: pages of a range after five and ten rounds, and the size.
+/// The extension's figures: pages of a range after five and ten rounds within 2 %, and the size,
+/// 9,972 pages where plain heap has 9,529, within half a per cent.
 #[test]
 fn clustered_inserts_are_as_measured() {
     let states = played(&program(Engine::Clustered, false, 100));
-    for (round, measured) in [(0, 48.6), (5, 53.2), (10, 55.6)] {
+    for (round, measured) in [(0, 48.6), (5, 54.3), (10, 56.4)] {
         let found = pages(&states[round]);
         assert!((found / measured - 1.0).abs() < 0.02, "{round}: {found}");
     }
     let larger = f64::from(states[10].heap_pages) / f64::from(states[0].heap_pages);
-    assert!((larger - 1.108).abs() < 0.01, "{larger}");
+    assert!((larger - 9972.0 / 9529.0).abs() < 0.005, "{larger}");
     let correlation = states[10].correlation.unwrap();
-    assert!((correlation - 0.855).abs() < 0.015, "{correlation}");
+    assert!((correlation - 0.913).abs() < 0.015, "{correlation}");
 }
 
 /// A reserve that inserts respect helps none of the engines to use it, so clustered rows still go

@@ -285,6 +285,17 @@ impl FreeSpaceMap {
             .map_or(0, |page| page.slot(slot))
     }
 
+    /// What is recorded for a heap page, in bytes: rounded down by up to 32.
+    ///
+    /// Source: `GetRecordedFreeSpace` and `fsm_space_cat_to_avail`, freespace.c.
+    #[must_use]
+    pub fn recorded_bytes(&self, block: BlockNumber) -> u32 {
+        match self.recorded(block) {
+            u8::MAX => MAX_HEAP_TUPLE_SIZE,
+            category => u32::from(category) * FSM_CAT_STEP,
+        }
+    }
+
     /// Records the free bytes of a heap page. Searches from the root do not see an increase
     /// before [`FreeSpaceMap::vacuum`].
     ///

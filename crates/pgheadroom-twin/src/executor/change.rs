@@ -115,7 +115,7 @@ impl Table {
         let tuple_bytes = self.prepare_row(row, &mut writer(procs, wal, statement))?;
         let xid = procs.assign();
         let fsm = self.forks.fsm;
-        let chosen = self.chosen_page(row, tuple_bytes, procs, wal)?;
+        let chosen = self.chosen_page((row, None), tuple_bytes, procs, wal)?;
         let mut target = chosen.unwrap_or(self.session.target);
         let mut bulk = BulkInsert::default();
         let placed = self.heap.insert(
@@ -130,9 +130,7 @@ impl Table {
             xid,
             &mut |block| wal.hint(fsm, block, 0),
         )?;
-        if chosen.is_none() {
-            self.session.target = target;
-        }
+        self.session.target = target;
         let beside = self.log_beside(None, wal);
         let hole = self.hole(placed.tid);
         let vm = self.log_visibility(placed.cleared_visibility, placed.tid.block, wal);
@@ -295,6 +293,7 @@ impl Table {
                 return Ok(None);
             }
         }
+        self.aim_at_chosen_page((row, old), (before, after), tuple_bytes, to.procs, wal)?;
         let old_hole = self.hole(old);
         let is_settled = self.heap.pages()[old.block.0 as usize].is_settled(old.offset);
         let held = (!is_settled).then(|| self.tuple_at(old));

@@ -47,8 +47,8 @@ pub trait Model: Debug + Send + Sync {
         }
     }
 
-    /// The page that a new row of this length goes to, which has room for it; none where the heap
-    /// chooses.
+    /// The page that a new row of this length goes to, which has room for it, or a version that
+    /// leaves the page of the one before; none where the heap chooses.
     ///
     /// # Errors
     /// [`StatementError`] when the row fits no page, or the table cannot grow.
@@ -83,13 +83,15 @@ pub trait Model: Debug + Send + Sync {
     }
 }
 
-/// A row that is about to be inserted.
+/// A row that is about to be inserted, or another version of one.
 #[derive(Debug)]
 pub struct NewRow<'a> {
     /// Its table.
     pub table: &'a mut Table,
-    /// Its number there.
+    /// Its number there; its values are the new ones.
     pub row: u32,
+    /// The version that it replaces, beside which the heap puts it where it fits.
+    pub replaced: Option<Tid>,
     /// Length of its tuple.
     pub tuple_bytes: u16,
     /// Who sees what.

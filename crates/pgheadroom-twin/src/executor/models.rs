@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use pgheadroom_layout::page::{BLCKSZ, SIZE_OF_PAGE_HEADER};
 use pgheadroom_layout::wal_record::Page;
 use pgheadroom_layout::{BlockNumber, LayoutError, OffsetNumber};
 
@@ -14,7 +15,7 @@ use crate::executor::model::{InPlace, Model, NewRow};
 use crate::executor::table::Table;
 use crate::executor::{Database, StatementError};
 use crate::heap::InsertTargetBlock;
-use crate::page::Tid;
+use crate::page::{LinePointer, Tid};
 use crate::procarray::ProcArray;
 use crate::row::NULL_SLOT;
 use crate::row::kind::Kind;
@@ -45,10 +46,11 @@ impl Database {
 
 /// Where a model is asked.
 impl Table {
-    /// The page that the model wants for a new row; none where the heap chooses.
+    /// The page that the model wants for a new row, or for a version that replaces another one;
+    /// none where the heap chooses.
     pub(super) fn chosen_page(
         &mut self,
-        row: u32,
+        (row, replaced): (u32, Option<Tid>),
         tuple_bytes: u16,
         procs: &ProcArray,
         wal: &mut Wal,
@@ -59,12 +61,34 @@ impl Table {
         let chosen = model.page_for(NewRow {
             table: self,
             row,
+            replaced,
             tuple_bytes,
             procs,
             wal,
         });
         self.model = Some(model);
         Ok(chosen?.map(|block| InsertTargetBlock(Some(block))))
+    }
+
+    /// The model's page for a version with these values is the session's target.
+    pub(super) fn aim_at_chosen_page(
+        &mut self,
+        (row, old): (u32, Tid),
+        (before, after): (&[i64], &[i64]),
+        tuple_bytes: u16,
+        procs: &ProcArray,
+        wal: &mut Wal,
+    ) -> Result<(), StatementError> {
+        if self.model.is_none() {
+            return Ok(());
+        }
+        self.values.rows.replace(row, after);
+        let chosen = self.chosen_page((row, Some(old)), tuple_bytes, procs, wal);
+        self.values.rows.replace(row, before);
+        if let Some(chosen) = chosen? {
+            self.session.target = chosen;
+        }
+        Ok(())
     }
 
     /// Bytes that the model adds to the record about to be written: of a row that is inserted, or
@@ -155,8 +179,9 @@ impl Table {
         counts.then_some(column)
     }
 
-    /// The leaf of this B-tree that a new row's entry belongs to, and its position there, behind
-    /// its equals; none while the index is empty, or leaves the row out.
+    /// The leaf of this B-tree that a new row's entry belongs to, its position there, behind its
+    /// equals, and whether the leaf begins with an equal one; none while the index is empty, or
+    /// leaves the row out.
     ///
     /// # Errors
     /// [`StatementError`] when an expression of the index fails.
@@ -164,7 +189,7 @@ impl Table {
         &mut self,
         index: usize,
         row: u32,
-    ) -> Result<Option<(&BtreePage, usize)>, StatementError> {
+    ) -> Result<Option<(&BtreePage, usize, bool)>, StatementError> {
         let Some(entry) = self.entry_of(index, row)? else {
             return Ok(None);
         };
@@ -177,7 +202,10 @@ impl Table {
             return Ok(None);
         };
         let page = tree.page(leaf);
-        Ok(Some((page, lower_bound(search, page, Tie::PivotIsEqual))))
+        let position = lower_bound(search, page, Tie::PivotIsEqual);
+        let first = page.first_data();
+        let begins_with_it = first < page.len() && page.key(first) == search.values;
+        Ok(Some((page, position, begins_with_it)))
     }
 
     /// Whether a new row of this length fits a page, its reserve left alone.
@@ -188,24 +216,95 @@ impl Table {
         self.heap.takes_row(block, tuple_bytes)
     }
 
+    /// Whether another version of this length fits on the page of the one before.
+    ///
+    /// # Errors
+    /// [`LayoutError`] when it fits no page.
+    pub fn takes_version(&self, block: BlockNumber, tuple_bytes: u16) -> Result<bool, LayoutError> {
+        self.heap.takes_version(block, tuple_bytes)
+    }
+
     /// A reader looks at a page and may prune it.
     pub fn look_at(&mut self, block: BlockNumber, procs: &ProcArray, wal: &mut Wal) {
         let wal = RefCell::new(wal);
         HeapAccess::new(self.heap_parts(), procs, &wal, None).prune_opt(block);
     }
 
-    /// An empty page that the free space map knows, else one by which the table grows.
+    /// Bytes that such a row needs free on a page, the reserve with it.
     ///
     /// # Errors
-    /// [`LayoutError`] when the row fits no page, or the table cannot grow.
-    pub fn empty_page(
-        &mut self,
-        tuple_bytes: u16,
-        wal: &mut Wal,
-    ) -> Result<BlockNumber, LayoutError> {
+    /// [`LayoutError`] when it fits no page.
+    pub fn wanted_bytes(&self, tuple_bytes: u16) -> Result<u32, LayoutError> {
+        self.heap.wanted_bytes(tuple_bytes)
+    }
+
+    /// Bytes of each page that inserts leave alone.
+    #[must_use]
+    pub fn reserve_bytes(&self) -> u32 {
+        self.heap.fillfactor().reserve_bytes()
+    }
+
+    /// Whether no line pointer of a page is in use.
+    #[must_use]
+    pub fn is_without_rows(&self, block: BlockNumber) -> bool {
+        let mut items = self.heap.pages()[block.0 as usize].each_item();
+        items.all(|(_, item)| matches!(item, LinePointer::Unused))
+    }
+
+    /// Free bytes of a page, as the free space map is told them.
+    #[must_use]
+    pub fn free_bytes(&self, block: BlockNumber) -> u32 {
+        let page = &self.heap.pages()[block.0 as usize];
+        if page.is_new() {
+            BLCKSZ - SIZE_OF_PAGE_HEADER
+        } else {
+            page.heap_free_space()
+        }
+    }
+
+    /// Free bytes of a page by the free space map (`GetRecordedFreeSpace`).
+    #[must_use]
+    pub fn recorded_free_bytes(&self, block: BlockNumber) -> u32 {
+        self.heap.fsm().recorded_bytes(block)
+    }
+
+    /// Tells the free space map of a page; its searches see no increase
+    /// (`RecordPageWithFreeSpace`).
+    pub fn record_free_bytes(&mut self, block: BlockNumber, free_bytes: u32, wal: &mut Wal) {
         let fsm = self.forks.fsm;
         let log = &mut |page| wal.hint(fsm, page, 0);
-        self.heap.empty_page(tuple_bytes, log)
+        self.heap.fsm_mut().record(block, free_bytes, log);
+    }
+
+    /// A page that has so many free bytes by the free space map (`GetPageWithFreeSpace`).
+    pub fn page_with_free_bytes(&mut self, needed: u32, wal: &mut Wal) -> Option<BlockNumber> {
+        let fsm = self.forks.fsm;
+        let log = &mut |page| wal.hint(fsm, page, 0);
+        self.heap.fsm_mut().get(needed, log)
+    }
+
+    /// The next such page, after the map is told what is free on this one
+    /// (`RecordAndGetPageWithFreeSpace`).
+    pub fn next_page_with_free_bytes(
+        &mut self,
+        block: BlockNumber,
+        free_bytes: u32,
+        needed: u32,
+        wal: &mut Wal,
+    ) -> Option<BlockNumber> {
+        let fsm = self.forks.fsm;
+        let log = &mut |page| wal.hint(fsm, page, 0);
+        let map = self.heap.fsm_mut();
+        map.record_and_get(block, free_bytes, needed, log)
+    }
+
+    /// Adds an empty page at the end, which searches of the free space map find.
+    ///
+    /// # Errors
+    /// [`LayoutError`] when the table cannot grow.
+    pub fn add_page(&mut self, wal: &mut Wal) -> Result<BlockNumber, LayoutError> {
+        let fsm = self.forks.fsm;
+        self.heap.add_known_page(&mut |page| wal.hint(fsm, page, 0))
     }
 
     /// Gives the tuple here another length, if its page has the room; whether it did.

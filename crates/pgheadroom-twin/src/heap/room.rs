@@ -2,9 +2,10 @@
 
 use pgheadroom_layout::align::maxalign;
 use pgheadroom_layout::page::{
-    MAX_HEAP_TUPLE_SIZE, MAX_HEAP_TUPLES_PER_PAGE, SIZE_OF_ITEM_ID, target_free_space,
+    BLCKSZ, MAX_HEAP_TUPLE_SIZE, MAX_HEAP_TUPLES_PER_PAGE, SIZE_OF_ITEM_ID, SIZE_OF_PAGE_HEADER,
+    target_free_space,
 };
-use pgheadroom_layout::{BlockNumber, LayoutError};
+use pgheadroom_layout::{BlockNumber, HeapFillfactor, LayoutError};
 
 use crate::fsm::Modified;
 use crate::heap::Heap;
@@ -21,6 +22,22 @@ impl Heap {
     ) -> Result<bool, LayoutError> {
         let rule = self.behaviour.insert_target;
         let wanted = target_free_space(u32::from(tuple_bytes), self.fillfactor, rule)?;
+        let page = &self.pages[block.0 as usize];
+        Ok(wanted.is_some_and(|wanted| wanted <= page.heap_free_space()))
+    }
+
+    /// Whether another version of this length fits on a page where one is already, for which the
+    /// reserve is kept.
+    ///
+    /// # Errors
+    /// [`LayoutError::TupleTooBig`] when it fits no page.
+    pub(crate) fn takes_version(
+        &self,
+        block: BlockNumber,
+        tuple_bytes: u16,
+    ) -> Result<bool, LayoutError> {
+        let rule = self.behaviour.insert_target;
+        let wanted = target_free_space(u32::from(tuple_bytes), HeapFillfactor::FULL, rule)?;
         let page = &self.pages[block.0 as usize];
         Ok(wanted.is_some_and(|wanted| wanted <= page.heap_free_space()))
     }
@@ -44,22 +61,27 @@ impl Heap {
         Ok(spare.map_or(0, |spare| (spare / each + 1).min(left)))
     }
 
-    /// An empty page that the free space map knows, else one by which the table grows.
+    /// Bytes that a new row of this length needs free on a page, its reserve with it.
     ///
     /// # Errors
-    /// [`LayoutError`] when the row fits no page, or the table cannot grow.
-    pub(crate) fn empty_page(
+    /// [`LayoutError::TupleTooBig`] when it fits no page.
+    pub(crate) fn wanted_bytes(&self, tuple_bytes: u16) -> Result<u32, LayoutError> {
+        let rule = self.behaviour.insert_target;
+        let wanted = target_free_space(u32::from(tuple_bytes), self.fillfactor, rule)?;
+        Ok(wanted.unwrap_or(MAX_HEAP_TUPLE_SIZE))
+    }
+
+    /// Adds an empty page at the end, which searches of the free space map find.
+    ///
+    /// # Errors
+    /// [`LayoutError`] when the table cannot grow.
+    pub(crate) fn add_known_page(
         &mut self,
-        tuple_bytes: u16,
         log: &mut impl Modified,
     ) -> Result<BlockNumber, LayoutError> {
-        let known = self.fsm.get(MAX_HEAP_TUPLE_SIZE, log);
-        if let Some(block) = known.filter(|block| block.0 < self.page_count()) {
-            self.pages[block.0 as usize].initialise();
-            if self.takes_row(block, tuple_bytes)? {
-                return Ok(block);
-            }
-        }
-        self.extend(None, 1, true, log)
+        let block = self.extend(None, 1, true, log)?;
+        self.fsm.record(block, BLCKSZ - SIZE_OF_PAGE_HEADER, log);
+        self.fsm.vacuum(block, Some(BlockNumber(block.0 + 1)), log);
+        Ok(block)
     }
 }

@@ -17,10 +17,16 @@ from functools import cache
 from pathlib import Path
 
 from pgheadroom import _core
+from pgheadroom.errors import UnsupportedServer
 from pgheadroom.lab import driver
 from pgheadroom.lab.design import Request, Trial
 from pgheadroom.profile import Profile, read_profile, to_json
 from pgheadroom.types import PgVersion
+
+EXTENSION = "clustered_heap"
+"""The engine that is our extension's access method, on the server."""
+MODEL = "clustered"
+"""The engine that is the twin's model of it: nothing runs."""
 
 RANGE_KEYS = 1000
 """The document's `BETWEEN st AND st + 1000`."""
@@ -78,9 +84,9 @@ def predicted(
         )
         return [dict(nothing) for _ in range(len(draws.rounds) + 1)]
     in_order = trial.cell["engine"] == "sorted"
-    clustered = _play(trial, draws, rows, version, engine="clustered", in_order=in_order)
+    clustered = _play(trial, draws, rows, version, engine=MODEL, in_order=in_order)
     own = clustered
-    if trial.cell["engine"] != "clustered":
+    if trial.cell["engine"] != EXTENSION:
         own = _play(trial, draws, rows, version, engine="heap", in_order=in_order)
     return [
         {
@@ -90,6 +96,25 @@ def predicted(
         }
         for mine, other in zip(own, clustered, strict=True)
     ]
+
+
+def modelled(
+    trial: Trial, draws: Draws, rows: int, version: PgVersion
+) -> dict[int, dict[str, float | None]]:
+    """
+    What the trial of the engine `clustered` gives, by round: the twin's states, and no times.
+
+    Raises:
+        UnsupportedServer: A version that the twin does not have.
+    """
+    if not FIRST_MAJOR <= version.major <= LAST_MAJOR:
+        raise UnsupportedServer(
+            f"engine={MODEL} is the twin's, which has PostgreSQL {FIRST_MAJOR} to {LAST_MAJOR}, "
+            f"not {version}"
+        )
+    names = ("pages_per_range", "correlation", "heap_pages", "index_pages", "live_rows")
+    states = _play(trial, draws, rows, version, engine=MODEL, in_order=False)
+    return {number: dict(zip(names, state, strict=True)) for number, state in enumerate(states)}
 
 
 @cache

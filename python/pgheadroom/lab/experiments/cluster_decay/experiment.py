@@ -19,6 +19,7 @@ from pgheadroom.lab.experiment import Experiment, Summary, TrialOutcome
 from pgheadroom.lab.experiments.cluster_decay import measure as cluster_decay_measure
 from pgheadroom.lab.experiments.cluster_decay import presentation
 from pgheadroom.lab.experiments.cluster_decay import summary as cluster_decay_summary
+from pgheadroom.lab.experiments.cluster_decay.draws import EXTENSION, MODEL
 from pgheadroom.lab.place import Place
 from pgheadroom.lab.presentation import FigureForm
 from pgheadroom.lab.reading import Result
@@ -28,11 +29,12 @@ from pgheadroom.types import PgVersion
 FACTORS = (
     Factor(
         name="engine",
-        description="heap; sorted: heap, and each INSERT's rows come in key order; clustered: "
-        "the table access method clustered_heap, where that extension is installed",
+        description="heap; sorted: heap, and each INSERT's rows come in key order; "
+        "clustered_heap: the access method of our extension, which a throw-away server gets built; "
+        "clustered: the twin's model of it, which is computed and has no times",
         default=("heap", "sorted"),
-        words=("heap", "sorted", "clustered"),
-        only_by_name=("clustered",),
+        words=("heap", "sorted", MODEL, EXTENSION),
+        only_by_name=(MODEL, EXTENSION),
     ),
     Factor(
         name="fillfactor",
@@ -198,6 +200,12 @@ class ClusterDecay(Experiment):
                 "shared_buffers_pages is a setting of the whole server, and this one is not ours: "
                 "leave it out, its own shared_buffers are then used"
             )
+        placed = {EXTENSION, MODEL} & set(request.levels["engine"])
+        if placed and "brin" in request.levels["index"]:
+            raise InputError(
+                f"engine={sorted(map(str, placed))[0]} keeps rows in the order of a B-tree: "
+                "leave index=brin out, or the engine"
+            )
 
     def trials(self, request: Request) -> list[Trial]:
         """Interleaved blocks, with a control arm for plain heap in each group."""
@@ -215,10 +223,8 @@ class ClusterDecay(Experiment):
 
     def shape_name(self, trial: Trial) -> str:
         """Engines that differ only in the order of insertion start from the same cluster."""
-        clustered = trial.cell["engine"] == "clustered"
-        return f"{'clustered' if clustered else 'heap'}-{trial.cell['fillfactor']}-" + str(
-            trial.cell["index"]
-        )
+        engine = EXTENSION if trial.cell["engine"] == EXTENSION else "heap"
+        return f"{engine}-{trial.cell['fillfactor']}-" + str(trial.cell["index"])
 
     def expand(self, request: Request, samples: Sequence[TrialSample]) -> list[TrialSample]:
         """One sample a round."""

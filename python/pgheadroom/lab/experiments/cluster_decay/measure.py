@@ -14,16 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 from pgheadroom import _core
 from pgheadroom.errors import MeasurementInvalid, UnsupportedServer
+from pgheadroom.extension import objects_sql
 from pgheadroom.lab import rounds
 from pgheadroom.lab.checkpoints import checkpoints_begun
 from pgheadroom.lab.design import LevelValue, Request, Trial
 from pgheadroom.lab.environment import describe_server
 from pgheadroom.lab.experiment import TrialOutcome
 from pgheadroom.lab.experiments.cluster_decay.draws import (
+    EXTENSION,
+    MODEL,
     RANGE_KEYS,
     Draws,
     Round,
     drawn,
+    modelled,
     predicted,
     row_characters,
 )
@@ -36,7 +40,6 @@ if TYPE_CHECKING:
 TABLE = "testtab"
 INDEX = "testtabi"
 ROWS_PER_SCALE = 100_000
-EXTENSION = "clustered_heap"
 _INDEX_TUPLE_BYTES = 20  # an int4 key: 8 bytes of header, 8 aligned, 4 of line pointer
 
 _SESSION = {
@@ -76,12 +79,12 @@ def settings(request: Request, place: Place) -> dict[str, str]:
     }
 
 
-def _load(server: Running, *, scale: int, cell: Mapping[str, LevelValue]) -> None:
+def _load(server: Running, *, scale: int, cell: Mapping[str, LevelValue], place: Place) -> None:
     """The document's set-up; a BRIN index takes the place of the B-tree after CLUSTER."""
     engine = "heap"
     with server.connect() as connection:
-        if cell["engine"] == "clustered":
-            connection.execute(f"CREATE EXTENSION {EXTENSION}")
+        if cell["engine"] == EXTENSION:
+            connection.execute(_objects_of_extension(server, place))
             engine = EXTENSION
         connection.execute(
             f"CREATE TABLE {TABLE} (k int, d text) USING {engine} "
@@ -100,13 +103,21 @@ def _load(server: Running, *, scale: int, cell: Mapping[str, LevelValue]) -> Non
     server.checkpoint()
 
 
-def _require_engine(place: Place, cell: Mapping[str, LevelValue]) -> None:
-    if cell["engine"] == "clustered" and EXTENSION not in place.contrib:
+def _objects_of_extension(server: Running, place: Place) -> str:
+    """
+    Statements by which the server has the access method.
+
+    A throw-away server gets a library that is built for it and lies beside its clusters, so that
+    nothing is installed.
+    """
+    if EXTENSION in place.contrib:
+        return f"CREATE EXTENSION {EXTENSION}"
+    if server.host is None:
         raise UnsupportedServer(
-            f"engine=clustered needs the extension {EXTENSION}, which PostgreSQL {place.version} "
-            "here does not have: install it into that server (extension/clustered_heap), or leave "
-            "the engine out"
+            f"engine={EXTENSION} needs the extension {EXTENSION}, which PostgreSQL {place.version} "
+            "there does not have: install the extension into that server, or leave the engine out"
         )
+    return objects_sql(server.host.programs, server.host.folder / EXTENSION)
 
 
 def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> TrialOutcome:
@@ -116,16 +127,20 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Tr
     Raises:
         MeasurementInvalid: A statement touched another number of rows than it must, or ran by
             another plan than the one that is measured.
-        UnsupportedServer: The engine is not installed.
+        UnsupportedServer: The engine is not installed, or the twin does not have the version.
+        ProgramMissing, LabError: The extension cannot be built for a throw-away server.
     """
     cell = trial.cell
-    _require_engine(place, cell)
     rows = row_count(request.scale)
+    if cell["engine"] == MODEL:
+        states = modelled(trial, drawn(request, trial, rows), rows, place.version)
+        said = {f"engine {MODEL}": "the twin's model, nothing ran on the server"}
+        return TrialOutcome(measures=rounds.flat(states), assumed=said)
     tuple_bytes = _core.heap_tuple_bytes([("int4", 4), ("text", row_characters())])
     heap_pages = _core.heap_pages(rows, tuple_bytes, int(cell["fillfactor"]))
     shape = Shape(
         name=shape_name,
-        load=functools.partial(_load, scale=request.scale, cell=cell),
+        load=functools.partial(_load, scale=request.scale, cell=cell, place=place),
         # CLUSTER and the copies that the rounds make: half as much again.
         bytes_expected=int(1.5 * (heap_pages * PAGE_BYTES + rows * _INDEX_TUPLE_BYTES)),
     )
@@ -140,8 +155,6 @@ def measure(request: Request, place: Place, trial: Trial, shape_name: str) -> Tr
         assumed["enable_indexonlyscan"] = "off: the document's server had no index-only scans"
     for number, measures in enumerate(predicted(trial, draws, rows, place.version)):
         found[number].update(measures)
-    if EXTENSION not in place.contrib:
-        assumed["engine clustered"] = f"not run: this server does not have {EXTENSION}"
     return TrialOutcome(measures=rounds.flat(found), assumed=assumed, environment=environment)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from pgheadroom.lab import rounds
 from pgheadroom.lab.design import Measure, Request, TrialCell
 from pgheadroom.lab.experiment import Summary, compare_cells, compared_cells, summarise_cells
+from pgheadroom.lab.experiments.cluster_decay.draws import EXTENSION
 from pgheadroom.lab.record import TrialSample
 from pgheadroom.lab.result import ComparedCells, Reference
 from pgheadroom.stats import PAIRS_MIN, Comparison, ComparisonVerdict
@@ -200,7 +201,7 @@ def _foreseen(cells: Sequence[dict[str, Any]]) -> list[str]:
         )
         last = group[-1]
         model = ""
-        if last["engine"] != "clustered" and last["clustered_pages_per_range"] is not None:
+        if last["engine"] != EXTENSION and last["clustered_pages_per_range"] is not None:
             model = (
                 f"; the engine clustered, a model, would end at "
                 f"{last['clustered_pages_per_range']:.1f} pages"
