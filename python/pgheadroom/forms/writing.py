@@ -92,7 +92,8 @@ def _is_left_out(item: Field[Any], owner: Any, found: Any, *, nulls: bool, added
     only = marks.get("only")
     return (
         (found is None and (not nulls or bool(marks.get("unless_none"))))
-        or (not found and bool(marks.get("unless_empty")))
+        # Last whether it is empty: to ask that of a `Kept` is to write it.
+        or (bool(marks.get("unless_empty")) and not found)
         or (only is not None and not only(owner))
         or (not added and bool(marks.get("added_later")) and found == item.default)
     )

@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +45,11 @@ class Recording:
     def rows(self, query: str, moment: str | None = None) -> tuple[AnswerRow, ...]:
         """The rows of a query, of one pass or of all; empty if it was not asked."""
         return tuple(
-            row
-            for line in self.lines
-            if line.query == query and moment in (None, line.moment)
-            for row in line.rows
+            chain.from_iterable(
+                line.rows
+                for line in self.lines
+                if line.query == query and moment in (None, line.moment)
+            )
         )
 
     def row(self, query: str, moment: str) -> AnswerRow | None:
