@@ -8,6 +8,7 @@ expected and what to do; what a program may want to know is an attribute too.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 
 class HeadroomError(Exception):
@@ -26,6 +27,14 @@ class HeadroomError(Exception):
     def __init__(self, message: str = "", *, mentions: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.mentions = mentions
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """
+        What another process makes it of: all that it is, notes too.
+
+        `BaseException` calls the class with the message alone, and some of ours take more.
+        """
+        return _again, (type(self), self.args, self.__dict__)
 
     def as_option(self) -> str:
         """The message with the options of the command line that the parameters are."""
@@ -59,6 +68,15 @@ class ParameterError(InputError):
     def as_option(self) -> str:
         """The message with the options of the command line that the parameters are."""
         return _joined(_option(self.parameter), _with_options(self.problem, self.mentions))
+
+
+def _again(
+    kind: type[HeadroomError], args: tuple[Any, ...], attributes: dict[str, Any]
+) -> HeadroomError:
+    """An error as it was where it was raised."""
+    made = kind.__new__(kind, *args)
+    made.__dict__.update(attributes)
+    return made
 
 
 def _with_options(text: str, parameters: tuple[str, ...]) -> str:
