@@ -113,6 +113,7 @@ OPTIONS_BY_RIGHT = {
     "play/run.py": "pgbench's",
     "play/wal_source.py": "pg_waldump's",
     "play/waldump.py": "pg_waldump's",
+    "schedule/scheduler.py": "dask's",
     "servers/borrowed.py": "df's",
     "servers/cluster.py": "the server's",
     "servers/disk.py": "cp's",

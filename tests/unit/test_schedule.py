@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
-from pgheadroom.schedule import run_pieces
+from pgheadroom.schedule import Lane, run_lanes, run_pieces
 
 
 def _double(piece: int) -> int:
@@ -53,3 +54,33 @@ def test_ctrl_c_passes_through_the_inline_executor() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         list(run_pieces(interrupted, [1]))
+
+
+def test_lanes_take_their_own_pieces() -> None:
+    """Each has as many in flight as it has room for, which may change, and all come back once."""
+    with ThreadPoolExecutor(2) as quick, ThreadPoolExecutor(1) as slow:
+        rooms = iter([2, 1] * 100)
+        lanes = [
+            Lane(pieces=iter(range(10)), executor=quick, in_flight=lambda: next(rooms)),
+            Lane(pieces=iter(range(100, 105)), executor=slow),
+            Lane(pieces=iter(())),
+        ]
+        found = list(run_lanes(_double, lanes))
+    assert sorted(found) == [(piece, 2 * piece) for piece in (*range(10), *range(100, 105))]
+
+
+def test_what_ended_beside_a_failure_is_kept() -> None:
+    """A result that is there when another piece has failed is not thrown away."""
+    failed: Future[int] = Future()
+    failed.set_exception(ValueError("piece"))
+    ended: Future[int] = Future()
+    ended.set_result(7)
+
+    class Ended(Executor):
+        def submit(self, _: Any, /, *args: Any, **__: Any) -> Future[Any]:
+            return failed if args == (1,) else ended
+
+    results = run_pieces(_double, [1, 2], executor=Ended(), in_flight=2)
+    assert next(results) == (2, 7)
+    with pytest.raises(ValueError, match="piece"):
+        next(results)
