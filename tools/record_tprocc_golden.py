@@ -18,8 +18,8 @@ from pathlib import Path
 from pgheadroom.lab.experiments.tprocc import load, run
 from pgheadroom.lab.experiments.tprocc.measure import counted, warm
 from pgheadroom.lab.experiments.tprocc.schedules import TABLES
+from pgheadroom.lab.opening import place_for
 from pgheadroom.lab.place import Running, Shape
-from pgheadroom.lab.run import place_for
 from pgheadroom.lab.wal_images import wal_position
 from pgheadroom.servers import find_client
 

@@ -21,8 +21,8 @@ from rich.console import Console
 from pgheadroom.advise import Options, advise
 from pgheadroom.cli import observe
 from pgheadroom.lab.experiments.tprocc import load, run
+from pgheadroom.lab.opening import place_for
 from pgheadroom.lab.place import Place, Running, Shape
-from pgheadroom.lab.run import place_for
 from pgheadroom.profile import Profile, read_profile
 from pgheadroom.report.advice import text as advice_text
 

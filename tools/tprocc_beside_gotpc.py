@@ -20,8 +20,8 @@ import psycopg
 
 from pgheadroom.errors import LabError
 from pgheadroom.lab.experiments.tprocc import consistency, load, run
+from pgheadroom.lab.opening import place_for
 from pgheadroom.lab.place import Running, Shape
-from pgheadroom.lab.run import place_for
 from pgheadroom.stats import paired_ratio
 from pgheadroom.types import Interval
 

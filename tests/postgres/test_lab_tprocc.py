@@ -16,8 +16,9 @@ from pgheadroom.lab.experiments import get
 from pgheadroom.lab.experiments.tprocc import consistency, load
 from pgheadroom.lab.experiments.tprocc import run as mix
 from pgheadroom.lab.experiments.tprocc.measure import counted, warm
+from pgheadroom.lab.opening import place_for
 from pgheadroom.lab.place import Running, Shape
-from pgheadroom.lab.run import place_for, run
+from pgheadroom.lab.run import run
 from pgheadroom.servers import ServerPrograms
 from pgheadroom.types import PgVersion
 

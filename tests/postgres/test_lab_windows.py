@@ -11,8 +11,9 @@ from pgheadroom.cli.lab_run import make_request
 from pgheadroom.errors import InputError
 from pgheadroom.lab.checkpoints import checkpoint, checkpoints_begun
 from pgheadroom.lab.experiments import get
+from pgheadroom.lab.opening import place_for
 from pgheadroom.lab.place import Shape
-from pgheadroom.lab.run import place_for, run
+from pgheadroom.lab.run import run
 from pgheadroom.servers import ServerPrograms
 
 pytestmark = pytest.mark.usefixtures("run_parent")

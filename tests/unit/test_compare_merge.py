@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,11 @@ from pgheadroom.errors import InputError
 from pgheadroom.lab import predicted
 from pgheadroom.lab.compare import compare_records
 from pgheadroom.lab.design import Request, parse_settings
+from pgheadroom.lab.environment_form import Machine
 from pgheadroom.lab.experiments import get
 from pgheadroom.lab.experiments.update_cost import predicted as update_cost_predicted
 from pgheadroom.lab.merge import merge
-from pgheadroom.lab.record import Record, TrialSample
+from pgheadroom.lab.record import RanOn, Record, TrialSample
 from pgheadroom.stats import ComparisonVerdict, compare_unpaired, median
 from pgheadroom.types import PgVersion
 
@@ -56,6 +57,7 @@ def _record(
     cpu: str = "x",
     hour: int = 0,
     measures: Mapping[str, float | None] | None = None,
+    worker: str | None = None,
 ) -> Record:
     """A record in which bytes are steady and times wander, or everything is as given."""
     with Record.create(folder, request) as record:
@@ -74,11 +76,17 @@ def _record(
                     started_at=f"2026-11-20T{hour:02}:{request.seed:02}:{number:02}+00:00",
                     duration_s=1,
                     measures=dict(wandering if measures is None else measures),
+                    ran_on=None if worker is None else RanOn(label="red", worker=worker),
                 )
             )
         environment = {"schema_version": 1, "kind": "lab_environment", "server": "18.4"}
         command = f"pgheadroom lab run --seed {request.seed}"
         known = {"cpu": cpu, "settings": {}, "command": command}
+        if worker is not None:
+            machine = dict.fromkeys((item.name for item in fields(Machine)), None)
+            found = {"label": "red", "host": "h", "machine": machine | {"python": "3", "cpu": cpu}}
+            found["machine"]["tool_version"] = "0"
+            known["workers"] = {worker: found}
         record.write("environment.json", {**environment, **known})
     return record
 
@@ -165,6 +173,20 @@ def test_other_machines_are_named_and_other_requests_refused(tmp_path: Path) -> 
         merge([first.folder, third.folder], tmp_path / "e")
     with pytest.raises(InputError, match="new folder"):
         merge([first.folder, second.folder], tmp_path / "c")
+
+
+def test_workers_of_merged_records_stay_apart(tmp_path: Path) -> None:
+    """Two clusters may have a worker of one name, on two machines."""
+    first = _record(tmp_path / "a", _request(), worker="w", cpu="x")
+    second = _record(tmp_path / "b", _request(seed=2), worker="w", cpu="y")
+    merged = merge([first.folder, second.folder], tmp_path / "c")
+    environment = merged.read_environment()
+    assert environment is not None
+    assert environment.workers is not None
+    cpus = {name: worker.machine.cpu for name, worker in environment.workers.items()}
+    assert cpus == {f"w, in {first.folder}": "x", f"w, in {second.folder}": "y"}
+    named = {sample.ran_on.worker for sample in merged.samples if sample.ran_on is not None}
+    assert named == set(cpus)
 
 
 def test_a_block_of_a_budget_comes_after_the_whole_ones(tmp_path: Path) -> None:

@@ -5,9 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import reduce
 
-from pgheadroom.forms import read
+from pgheadroom.forms import read, unframed
 from pgheadroom.lab import guards
-from pgheadroom.lab.environment_form import Environment, Machine, ServerFound, joined
+from pgheadroom.lab.environment_form import (
+    Environment,
+    Machine,
+    ServerFound,
+    WorkerMachine,
+    joined,
+    with_worker,
+)
 
 MACHINE = Machine(
     kernel=None,
@@ -101,3 +108,38 @@ def test_what_else_a_record_says_of_its_run_stays_there() -> None:
     expected |= {"build": {}, "settings_that_vary": varying | {"jit": ["off", "on"]}}
     assert found == expected
     assert list(found)[:6] == list(written), "in the order of the file"
+
+
+def test_workers_of_a_cluster_are_named_with_their_machines() -> None:
+    """What they have alike is the run's, anything else stands with each; a file keeps it."""
+    small = WorkerMachine(label="red", host="h1", machine=MACHINE)
+    large = WorkerMachine(label="blue", host="h2", machine=replace(MACHINE, cores=64))
+    found = with_worker(_run(_trial(jit="off")), "w1", small)
+    assert (found.cores, found.workers) == (2, {"w1": small})
+    assert with_worker(found, "w1", small) == found
+    both = with_worker(found, "w2", large)
+    assert (both.cpu, both.cores, both.workers) == ("x", None, {"w1": small, "w2": large})
+    again = read(Environment, unframed(both.to_json()), exact=True)
+    assert again.workers == both.workers
+    assert with_worker(again, "w3", small).workers == {"w1": small, "w2": large, "w3": small}
+
+
+def test_workers_whose_times_say_less_are_warned_of() -> None:
+    """Unlike ones of one label, unlike labels, two on one host; of others nothing is said."""
+    other = replace(MACHINE, cpu="y")
+
+    def warned(*workers: tuple[str, str, Machine]) -> list[str]:
+        named = {
+            f"w{number}": WorkerMachine(label=label, host=host, machine=machine)
+            for number, (label, host, machine) in enumerate(workers)
+        }
+        return guards.several_machines(replace(_run(_trial()), workers=named))
+
+    assert guards.several_machines(_run(_trial())) == []
+    assert warned(("red", "h1", MACHINE), ("red", "h2", MACHINE)) == []
+    (said,) = warned(("red", "h1", MACHINE), ("red", "h2", other))
+    assert "label red are unlike (cpu x, y): trials of a block ran on either" in said
+    (said,) = warned(("red", "h1", MACHINE), ("blue", "h2", other))
+    assert "labels red, blue are unlike (cpu x, y): ratios within blocks stand" in said
+    (said,) = warned(("red", "h1", MACHINE), ("red", "h1", MACHINE))
+    assert said.startswith("Workers w0, w1 were on one host")

@@ -74,6 +74,8 @@ METAVARS = {
     "--workload": "KIND",
     "--history": "FILE",
     "--keep": "TIME",
+    "--scheduler": "ADDRESS",
+    "--label": "LABEL",
 }
 """What to write behind an option, where its definition does not say."""
 
@@ -123,6 +125,7 @@ PANELS = {
         "--rewrite-how",
         "--rewrite-for",
     ),
+    "Other machines": ("--scheduler", "--label"),
     "Connection, as psql": ("--host", "--port", "--username", "--dbname", "--service-file"),
     "Output": ("--verbose", "--plan", "--all", "--format", "--output", "--html", "--site"),
 }

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from pgheadroom.cli import output
-from pgheadroom.cli.options import Format, FormatOption, OutputOption
+from pgheadroom.cli.options import Format, FormatOption, OutputOption, SchedulerOption
 from pgheadroom.errors import InputError
 from pgheadroom.units import parse_duration_s
 
@@ -25,6 +25,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+LabelOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--label",
+        help="Of a cluster's workers only those with this label (a resource); again for more. A "
+        "block stays with one label.",
+    ),
+]
 RecordPageOption = Annotated[
     Path | None, typer.Option("--html", help="Write the HTML page here too.")
 ]
@@ -82,6 +90,8 @@ def run(
         ),
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Do not go on with a record.")] = False,
+    scheduler: SchedulerOption = None,
+    labels: LabelOption = None,
     form: FormatOption = Format.TEXT,
     to: OutputOption = None,
     html: RecordPageOption = None,
@@ -99,12 +109,16 @@ def run(
     given = list(settings or [])
     given += [f"{key}={value}" for key, value in (("io", io), ("script", script)) if value]
     request = lab_run.make_request(experiment, given, scale, repetitions, seed, server)
+    if labels and scheduler is None:
+        raise InputError("--label is of a cluster's workers: expected --scheduler too")
     folder = record or find_record(request, parent=RECORDS_FOLDER, fresh=fresh)
     lab_run.run_into(
         request,
         folder,
         server=server,
         budget_s=None if budget is None else parse_duration_s(budget),
+        scheduler=scheduler,
+        labels=labels or (),
     )
     finished = Record.open(folder)
     pages = [folder / "report.html", *([html] if html else [])]

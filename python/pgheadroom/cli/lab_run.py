@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from pgheadroom.cli import output
@@ -61,7 +62,15 @@ def make_request(
     )
 
 
-def run_into(request: Request, folder: Path, *, server: str, budget_s: float | None = None) -> None:
+def run_into(
+    request: Request,
+    folder: Path,
+    *,
+    server: str,
+    budget_s: float | None = None,
+    scheduler: str | None = None,
+    labels: Sequence[str] = (),
+) -> None:
     """Run a request into a record folder with progress on standard error."""
     experiment = get(request.experiment)
     trials = len(experiment.trials(request))
@@ -82,6 +91,8 @@ def run_into(request: Request, folder: Path, *, server: str, budget_s: float | N
                 command=command_line(arguments),
                 report=report,
                 budget_s=budget_s,
+                scheduler=scheduler,
+                labels=labels,
             )
     except (KeyboardInterrupt, SystemExit):
         sys.stderr.write("Stopped. The same command goes on where it stopped.\n")

@@ -30,6 +30,13 @@ OutputOption = Annotated[
 HtmlOption = Annotated[
     Path | None, typer.Option("--html", help="Write a page with charts here too.")
 ]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        help="Work on a Dask cluster: tcp://HOST:PORT or tls://HOST:PORT of its scheduler.",
+    ),
+]
 TablesOption = Annotated[
     list[str] | None,
     typer.Option("--table", "-t", help="Only this table (or schema.table); again for more."),

@@ -8,7 +8,7 @@ in all trials of a run.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from pgheadroom.forms import Filed, Kept, Text, changed, in_file, kept, read, unframed
 from pgheadroom.lab.design import SCHEMA_VERSION
@@ -16,6 +16,9 @@ from pgheadroom.lab.result import Surroundings
 
 AT_DEFAULT = "default"
 """Stands among the values that vary for a trial that leaves a setting at the server's default."""
+
+HARDWARE = ("cpu", "cores", "memory_bytes", "filesystem")
+"""Of a machine: what times may differ by."""
 
 Settings = Mapping[str, str | None]
 Varying = Mapping[str, tuple[str | None, ...]]
@@ -51,6 +54,15 @@ class Machine:
     tool_version: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerMachine:
+    """The machine of a cluster's worker, its host's name, and the label that it played under."""
+
+    label: str
+    host: str
+    machine: Machine
+
+
 @kept
 class Environment(Kept, Filed):
     """
@@ -58,7 +70,8 @@ class Environment(Kept, Filed):
 
     `settings` and `build` hold what every trial had alike, `settings_that_vary` the values of each
     other setting. `merged_from` and `merged_machines` have the command and the machine of each
-    record that this one was made of.
+    record that this one was made of. `workers` has those of a cluster by their names, and of the
+    machine there is what all of them have alike.
     """
 
     KIND = "lab_environment"
@@ -82,6 +95,9 @@ class Environment(Kept, Filed):
     tool_version: str | None = None
     merged_from: Settings | None = field(default=None, metadata=in_file(unless_none=True))
     merged_machines: Settings | None = field(default=None, metadata=in_file(unless_none=True))
+    workers: Mapping[str, WorkerMachine] | None = field(
+        default=None, metadata=in_file(unless_none=True)
+    )
 
     @staticmethod
     def of(found: ServerFound, machine: Machine, *, server: str, command: str) -> Environment:
@@ -113,12 +129,7 @@ class Environment(Kept, Filed):
 
     def hardware(self) -> dict[str, str | int | None]:
         """What times of two runs may differ by."""
-        return {
-            "cpu": self.cpu,
-            "cores": self.cores,
-            "memory_bytes": self.memory_bytes,
-            "filesystem": self.filesystem,
-        }
+        return {name: getattr(self, name) for name in HARDWARE}
 
 
 def joined(known: Environment, further: ServerFound) -> Environment:
@@ -146,6 +157,30 @@ def joined(known: Environment, further: ServerFound) -> Environment:
         settings_that_vary=vary or None,
         fsync=known.fsync or further.fsync,
     )
+
+
+def with_worker(known: Environment, name: str, worker: WorkerMachine) -> Environment:
+    """
+    The environment of a run that a further worker takes part in.
+
+    Args:
+        known: The environment so far.
+        name: The worker's.
+        worker: Its machine.
+
+    Returns:
+        An environment with the worker, that says of the machine what is the same everywhere.
+    """
+    workers = dict(known.workers or {})
+    if name in workers:
+        return known
+    alike = {
+        item.name: value
+        for item in fields(Machine)
+        if (value := getattr(known, item.name)) == getattr(worker.machine, item.name)
+    }
+    of_machines = {item.name: alike.get(item.name) for item in fields(Machine)}
+    return changed(known, workers=workers | {name: worker}, **of_machines)
 
 
 def _names(found: Environment | ServerFound) -> set[str]:

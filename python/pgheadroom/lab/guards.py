@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from pgheadroom.lab.environment_form import Environment, values_of
+from pgheadroom.lab.environment_form import HARDWARE, Environment, Machine, values_of
 from pgheadroom.lab.record import TrialSample
 from pgheadroom.stats import median, steady_from
 from pgheadroom.units import percent
@@ -84,6 +84,45 @@ def assertions(environment: Environment) -> list[str]:
         f"{which} built with assertions (debug_assertions is on): its times say nothing about a "
         "production build."
     ]
+
+
+def several_machines(environment: Environment) -> list[str]:
+    """Warn of workers whose times say less than those of one machine: unlike, or on one host."""
+    workers = environment.workers or {}
+    by_label: dict[str, list[Machine]] = {}
+    by_host: dict[str, list[str]] = {}
+    for name, worker in workers.items():
+        by_label.setdefault(worker.label, []).append(worker.machine)
+        by_host.setdefault(worker.host, []).append(name)
+    found = []
+    for label, machines in by_label.items():
+        if unlike := _unlike(machines):
+            found.append(
+                f"Workers with the label {label} are unlike ({unlike}): trials of a block ran on "
+                "either, so ratios of times compare the machines as well."
+            )
+    if not found and (unlike := _unlike([worker.machine for worker in workers.values()])):
+        found.append(
+            f"Workers with the labels {', '.join(by_label)} are unlike ({unlike}): ratios within "
+            "blocks stand, medians of times mix them."
+        )
+    for names in by_host.values():
+        if len(names) > 1:
+            found.append(
+                f"Workers {', '.join(names)} were on one host and may have disturbed each other: "
+                "counters stand, times do not."
+            )
+    return found
+
+
+def _unlike(machines: Sequence[Machine]) -> str:
+    """What of their hardware differs, with its values; nothing if they are alike."""
+    parts = []
+    for name in HARDWARE:
+        values = list(dict.fromkeys(str(getattr(machine, name)) for machine in machines))
+        if len(values) > 1:
+            parts.append(f"{name} {', '.join(values)}")
+    return "; ".join(parts)
 
 
 def clients_within_scale(scale: int, clients: int) -> list[str]:

@@ -42,6 +42,10 @@ class _Source:
         own = Origin(seed=self.request.seed, repetition=sample.repetition)
         return sample.drawn_from or own
 
+    def worker(self, name: str) -> str:
+        """What a worker of its cluster is called beside those of other records."""
+        return f"{name}, in {self.folder}"
+
 
 _Block = list[tuple[_Source, TrialSample]]
 
@@ -155,8 +159,12 @@ def _blocks(source: _Source) -> list[_Block]:
 
 def _copy(record: Record, source: _Source, sample: TrialSample, repetition: int) -> None:
     trial = Trial(cell=sample.cell, repetition=repetition, arm=sample.arm)
-    origin = source.origin(sample)
-    record.append(replace(sample, trial=trial.id, repetition=repetition, drawn_from=origin))
+    made = replace(sample, trial=trial.id, repetition=repetition, drawn_from=source.origin(sample))
+    if sample.ran_on is not None:
+        made = replace(
+            made, ran_on=replace(sample.ran_on, worker=source.worker(sample.ran_on.worker))
+        )
+    record.append(made)
     series = source.folder / "series" / f"{sample.trial}.json"
     if series.exists():
         form = read_json(series, kind="series")
@@ -177,12 +185,18 @@ def _joined(sources: Sequence[_Source], into: Path) -> Environment:
             (machines, environment.merged_machines),
         ):
             into_too |= {f"{name}, in {folder}": value for name, value in (inner or {}).items()}
+    workers = {
+        source.worker(name): worker
+        for source in sources
+        for name, worker in (source.environment.workers or {}).items()
+    }
     command = ["lab", "merge", *(str(source.folder) for source in sources), "-o", str(into)]
     return changed(
         sources[0].environment,
         command=command_line(command),
         merged_from=commands,
         merged_machines=machines,
+        workers=workers or None,
     )
 
 

@@ -46,11 +46,20 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RanOn:
+    """The worker of a cluster that played a trial: its label and its name."""
+
+    label: str
+    worker: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrialSample:
     """
     One finished trial: its cell, its measures, and notes on what was out of the ordinary.
 
-    `drawn_from` is None unless the record is another than the one that the trial ran for.
+    `drawn_from` is None unless the record is another than the one that the trial ran for, `ran_on`
+    unless a worker of a cluster played it; `environment.json` has that worker's machine.
     """
 
     trial: str
@@ -63,6 +72,7 @@ class TrialSample:
     notes: tuple[str, ...] = ()
     assumed: Mapping[str, str] = field(default_factory=dict)
     drawn_from: Origin | None = field(default=None, metadata=in_file(unless_none=True))
+    ran_on: RanOn | None = field(default=None, metadata=in_file(unless_none=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,71 +10,30 @@ from __future__ import annotations
 import datetime
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pgheadroom
-from pgheadroom.errors import InputError, LabError
-from pgheadroom.lab import budget, conduct, guards
-from pgheadroom.lab.borrowed_place import BorrowedPlace
+from pgheadroom.errors import InputError
+from pgheadroom.lab import conduct, guards, handout, playing
 from pgheadroom.lab.design import Request, Trial, cell_key, check_request
-from pgheadroom.lab.environment import describe_machine
-from pgheadroom.lab.environment_form import Environment, joined
 from pgheadroom.lab.experiment import Experiment
 from pgheadroom.lab.experiments import get
-from pgheadroom.lab.place import OwnPlace, Place
-from pgheadroom.lab.record import Record, TrialSample
+from pgheadroom.lab.on_cluster import PlayersOnCluster
+from pgheadroom.lab.opening import opened
+from pgheadroom.lab.playing import Players, PlayersHere
+from pgheadroom.lab.record import Record
 from pgheadroom.lab.result import ExperimentResult, SeriesFile, Surroundings, levels_of
-from pgheadroom.lab.several_places import SeveralPlaces
 from pgheadroom.progress import RunState
-from pgheadroom.schedule import run_pieces
-from pgheadroom.servers import BorrowedServer, Host, find_programs, is_connection
+from pgheadroom.schedule import run_lanes
+from pgheadroom.schedule.scheduler import Scheduler
 from pgheadroom.types import PgVersion
 
 _STOPPED_AMONG_FURTHER = (
     "The run was stopped among the blocks that its budget adds: the same command goes on with "
     "them, and without a budget it ends here."
 )
-
-
-@contextmanager
-def place_for(server: str) -> Iterator[Place]:
-    """
-    The place that `--server` names: a version, a folder, or a connection.
-
-    Raises:
-        LabError: No such server, or it does not start.
-        SourceError: The connection fails, or lacks the right to create a database.
-    """
-    if is_connection(server):
-        with BorrowedServer(server) as borrowed:
-            yield BorrowedPlace(borrowed)
-    else:
-        with Host(find_programs(server)) as host:
-            yield OwnPlace(host)
-
-
-@contextmanager
-def places_for(servers: Sequence[str]) -> Iterator[Place]:
-    """
-    One place of several throw-away servers, for an experiment that compares them.
-
-    Raises:
-        LabError: No such server.
-        InputError: One is a connection.
-    """
-    with ExitStack() as stack:
-        places: dict[str, OwnPlace] = {}
-        for server in servers:
-            if is_connection(server):
-                raise InputError(
-                    "a server that is a level of a factor must be one of ours: expected a version "
-                    "or a folder with server programs, not a connection"
-                )
-            places[server] = OwnPlace(stack.enter_context(Host(find_programs(server))))
-        yield SeveralPlaces(places)
 
 
 def find_record(request: Request, *, parent: Path, fresh: bool) -> Path:
@@ -122,7 +81,8 @@ def run(
     command: str,
     report: Callable[[RunState], None],
     budget_s: float | None = None,
-    executor: Executor | None = None,
+    scheduler: str | None = None,
+    labels: Sequence[str] = (),
 ) -> ExperimentResult:
     """
     Play all trials of a request that the record does not hold yet, and write the result.
@@ -135,7 +95,8 @@ def run(
         report: Called before the first and after each trial.
         budget_s: No block of trials begins after this time; what is left of it after the planned
             blocks goes to further ones, until every comparison is answered.
-        executor: Where trials run; one at a time in this thread when None.
+        scheduler: A Dask cluster's, whose workers play the trials; one at a time here when None.
+        labels: Of the workers to use; nothing: all.
 
     Returns:
         The result, as in `result.json`.
@@ -147,156 +108,124 @@ def run(
     started = time.monotonic()
     with ExitStack() as stack:
         # The place first: a server that cannot be had leaves no empty record behind.
-        servers = [str(level) for level in request.levels.get("server", ())]
-        place = stack.enter_context(places_for(servers) if servers else place_for(server))
-        experiment.check(request, place.version, throw_away=place.throw_away)
+        players = stack.enter_context(_players(experiment, request, server, scheduler, labels))
+        experiment.check(request, players.version, throw_away=players.throw_away)
         record = stack.enter_context(Record.create(folder, request))
-        _check_server(record, place)
-        trials = _remaining(experiment, request, record)
-        player = _Player(experiment, request, place, record, command)
-        total = len(experiment.trials(request))
-        report(_progress(experiment, request, record, total, "loading"))
+        _check_server(record, players.version)
+        going = _Going(experiment, request, record, players, command, report)
         ends = None if budget_s is None else started + budget_s
-        keep = budget_s is not None and request.repetitions > 1
-        for trial, sample in run_pieces(player.play, _within(trials, ends), executor=executor):
-            record.append(sample)
-            if not keep:
-                player.drop_unneeded(trial, trials)
-            report(_progress(experiment, request, record, total, trial.id))
-        whole = not _remaining(experiment, request, record)
-        if whole and keep and ends is not None:
+        goes_on = ends is not None and request.repetitions > 1
+        going.say("loading")
+        going.play(handout.planned(going.remaining(), ends), keep=goes_on)
+        whole = not going.remaining()
+        if whole and ends is not None and goes_on:
             conduct.write(record, conduct.so_far(record, request), ended=False)
-            further = _further(experiment, request, record, place.version, ends)
-            for trial, sample in run_pieces(player.play, further, executor=executor):
-                record.append(sample)
-                total = len(record.samples)
-                report(_progress(experiment, request, record, total, trial.id))
-            why = conduct.why_stopped(_open(experiment, request, record, place.version))
-            conduct.write(record, f"{conduct.so_far(record, request)}; {why}")
-        elif whole and budget_s is None and not conduct.read(record, request).ended:
+            going.play(
+                handout.further(experiment, request, record, players.version, ends), keep=True
+            )
+            open_ = handout.unanswered(experiment, request, record, players.version)
+            said = conduct.so_far(record, request)
+            conduct.write(record, f"{said}; {conduct.why_stopped(open_)}")
+        elif whole and ends is None and not conduct.read(record, request).ended:
             said = conduct.so_far(record, request)
             conduct.write(record, f"{said}; stopped there, and ended without a budget")
-        return summarise_into(experiment, request, record, place.version)
+        return summarise_into(experiment, request, record, players.version)
 
 
-def _within(trials: Sequence[Trial], ends: float | None) -> Iterator[Trial]:
-    """Trials until the budget is spent; a block that has begun is finished, unless it is all."""
-    last = None
-    one_block = len({trial.repetition for trial in trials}) == 1
-    for trial in trials:
-        over = ends is not None and time.monotonic() > ends
-        if over and last is not None and (one_block or trial.repetition != last):
-            return
-        last = trial.repetition
-        yield trial
+@contextmanager
+def _players(
+    experiment: Experiment,
+    request: Request,
+    server: str,
+    scheduler: str | None,
+    labels: Sequence[str],
+) -> Iterator[Players]:
+    """Whoever plays the trials."""
+    if scheduler is None:
+        with opened(request, server) as place:
+            yield PlayersHere(experiment, request, place)
+        return
+    with (
+        Scheduler(scheduler) as found,
+        found.translated(),
+        PlayersOnCluster(request, server, found, labels) as players,
+    ):
+        yield players
 
 
-def _further(
-    experiment: Experiment, request: Request, record: Record, version: PgVersion, ends: float
-) -> Iterator[Trial]:
-    """Trials of further blocks, while there is time and something is not answered."""
-    number = 1 + max((sample.repetition for sample in record.samples), default=0)
-    while time.monotonic() < ends:
-        open_ = _open(experiment, request, record, version)
-        if not open_:
-            return
-        pilot = [replace(trial, repetition=number) for trial in experiment.one_block(request)]
-        yield from budget.next_block(request, pilot, open_)
-        number += 1
-
-
-def _open(
-    experiment: Experiment, request: Request, record: Record, version: PgVersion
-) -> list[budget.Open]:
-    """What is not answered: comparisons, or the controls of an experiment that has only those."""
-    summary = experiment.summarise(request, version, record.samples)
-    return budget.unanswered(summary.comparisons or summary.controls)
-
-
-def _check_server(record: Record, place: Place) -> None:
-    """A record that goes on must go on with the same server version."""
-    environment = record.read_environment()
-    if environment is not None and environment.server != str(place.version):
-        raise InputError(
-            f"{record.folder} was begun on PostgreSQL {environment.server} and the server is "
-            f"now {place.version}: name the former by `server`, or begin anew by `fresh`",
-            mentions=("server", "fresh"),
-        )
-
-
-def _remaining(experiment: Experiment, request: Request, record: Record) -> list[Trial]:
-    done = {sample.trial for sample in record.samples}
-    return [trial for trial in experiment.trials(request) if trial.id not in done]
-
-
-def _progress(
-    experiment: Experiment, request: Request, record: Record, total: int, text: str
-) -> RunState:
-    done = len(record.samples)
-    mean_s = (
-        sum(sample.duration_s for sample in record.samples) / done
-        if done
-        else experiment.trial_s(request)
-    )
-    left_s = (total - done) * mean_s
-    return RunState(done=done, total=total, left_s=left_s, text=text)
-
-
-class _Player:
-    """Plays one trial after another and writes what surrounds the samples."""
+class _Going:
+    """A run on its way: plays blocks, keeps each trial, says how far it is."""
 
     def __init__(
-        self, experiment: Experiment, request: Request, place: Place, record: Record, command: str
+        self,
+        experiment: Experiment,
+        request: Request,
+        record: Record,
+        players: Players,
+        command: str,
+        report: Callable[[RunState], None],
     ) -> None:
         self._experiment = experiment
         self._request = request
-        self._place = place
         self._record = record
+        self._players = players
         self._command = command
+        self._report = report
+        self._planned = experiment.trials(request)
 
-    def play(self, trial: Trial) -> TrialSample:
-        """Run one trial; an error of the server or the workload ends the run."""
-        started_at = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        start = time.monotonic()
-        busy_frac = guards.host_busy_frac()
-        try:
-            outcome = self._experiment.measure(self._request, self._place, trial)
-        except LabError as error:
-            error.add_note(f"in trial {trial.id}")
-            raise
-        if outcome.environment is not None:
-            known = self._record.read_environment()
-            if known is None:
-                machine = describe_machine(self._place.folder or self._record.folder)
-                known = Environment.of(
-                    outcome.environment,
-                    machine,
-                    server=str(self._place.version),
-                    command=self._command,
-                )
-                self._record.write_environment(known)
-            elif (both := joined(known, outcome.environment)) != known:
-                self._record.write_environment(both)
-        if outcome.series is not None:
-            self._record.write(f"series/{trial.id}.json", outcome.series.to_json())
-        return TrialSample(
-            trial=trial.id,
-            cell=dict(trial.cell),
-            repetition=trial.repetition,
-            arm=trial.arm,
-            started_at=started_at,
-            duration_s=round(time.monotonic() - start, 3),
-            measures={**outcome.measures, guards.BUSY_MEASURE: busy_frac},
-            notes=outcome.notes,
-            assumed=outcome.assumed,
+    def remaining(self) -> list[Trial]:
+        """Trials of the plan that have not run."""
+        done = {sample.trial for sample in self._record.samples}
+        return [trial for trial in self._planned if trial.id not in done]
+
+    def play(self, blocks: Iterator[list[Trial]], *, keep: bool) -> None:
+        """
+        Play blocks, each on machines of one label.
+
+        Args:
+            blocks: Taken when there is room for one.
+            keep: Whether further blocks may start from any shape.
+        """
+        players, record = self._players, self._record
+        owners = handout.owners_of(record.samples)
+        handout.check_owners(record, self.remaining(), owners, players.labels)
+        of_label = handout.Handout(blocks, owners).trials
+
+        def needed() -> frozenset[str] | None:
+            return None if keep else frozenset(map(self._experiment.shape_name, self.remaining()))
+
+        by_id = {trial.id: trial for trial in self._planned}
+        for _, played in run_lanes(
+            players.play, players.lanes(of_label, needed), tick=players.tick
+        ):
+            playing.keep(record, played, players, command=self._command)
+            trial = played.sample.trial
+            if trial in by_id:
+                players.drop_unneeded(by_id[trial], needed)
+            self.say(trial)
+
+    def say(self, text: str) -> None:
+        """Report how far the run is."""
+        done = len(self._record.samples)
+        total = max(done, len(self._planned))
+        mean_s = (
+            sum(sample.duration_s for sample in self._record.samples) / done
+            if done
+            else self._experiment.trial_s(self._request)
         )
+        left_s = (total - done) * mean_s / self._players.at_once()
+        self._report(RunState(done=done, total=total, left_s=left_s, text=text))
 
-    def drop_unneeded(self, trial: Trial, trials: Sequence[Trial]) -> None:
-        """Free the shape of `trial` when no later one starts from it."""
-        name = self._experiment.shape_name(trial)
-        later = trials[trials.index(trial) + 1 :]
-        if all(self._experiment.shape_name(other) != name for other in later):
-            self._place.drop(name)
+
+def _check_server(record: Record, version: PgVersion) -> None:
+    """A record that goes on must go on with the same server version."""
+    environment = record.read_environment()
+    if environment is not None and environment.server != str(version):
+        raise InputError(
+            f"{record.folder} was begun on PostgreSQL {environment.server} and the server is "
+            f"now {version}: name the former by `server`, or begin anew by `fresh`",
+            mentions=("server", "fresh"),
+        )
 
 
 def summarise_into(
@@ -324,6 +253,7 @@ def summarise_into(
     ]
     if any(measure.is_clock for measure in experiment.measures):
         warnings.extend(guards.quiet_host(samples))
+        warnings.extend([] if environment is None else guards.several_machines(environment))
     warnings.extend(dict.fromkeys(note for sample in samples for note in sample.notes))
     if missing:
         warnings.insert(0, f"{missing} of the planned trials have not run: the result is partial.")
