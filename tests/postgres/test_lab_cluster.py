@@ -26,10 +26,14 @@ from pgheadroom.lab.experiments import get
 from pgheadroom.lab.on_worker import IDLE_S, TrialJob, play_job
 from pgheadroom.lab.record import Record, TrialSample
 from pgheadroom.lab.run import run
+from pgheadroom.predict import Timing, predict
+from pgheadroom.profile import read_profile
 from pgheadroom.progress import RunState
 from pgheadroom.schedule import scheduler
+from pgheadroom.schedule.scheduler import Scheduler
 from pgheadroom.servers import ServerPrograms
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 LABELS = {"a": "red", "b": "red", "c": "blue"}
 COUNTERS = ("pages_dirtied", "wal_records", "wal_bytes", "n_tup_hot_upd")
 
@@ -136,6 +140,15 @@ def test_a_block_goes_on_where_it_was_begun(cluster: StartedCluster, tmp_path: P
     record = _run(request, folder, **red)
     assert sorted(sample.trial for sample in record.samples) == _planned(request)
     assert set(map(_worker, record.samples)) <= {"a", "b"}
+
+
+def test_predictions_on_workers_are_the_same(cluster: StartedCluster) -> None:
+    """Intervals, windows and all that is said of them; on whichever worker each run was."""
+    read = read_profile(EXAMPLES / "busy.toml")
+    timing = Timing(windows=5)
+    with Scheduler(cluster.address) as found:
+        there = predict(read, [100, 80], timing=timing, seeds=2, executor=found.executor())
+    assert there == predict(read, [100, 80], timing=timing, seeds=2)
 
 
 def test_what_a_cluster_cannot_do_is_said(cluster: StartedCluster, tmp_path: Path) -> None:

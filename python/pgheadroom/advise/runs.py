@@ -23,6 +23,7 @@ from pgheadroom import _core
 from pgheadroom.advise.scenario import Scenario, longer
 from pgheadroom.errors import TwinError
 from pgheadroom.outcome import SUMMED, Outcome, of_sums
+from pgheadroom.predict.carried import fit_to_travel
 from pgheadroom.predict.memory import check_memory
 from pgheadroom.profile import to_json
 from pgheadroom.schedule import run_pieces
@@ -341,7 +342,9 @@ def _key(piece: ScenarioPiece) -> _Key:
 def _play_elsewhere(piece: ScenarioPiece) -> tuple[PlayedPiece, int, float]:
     """With the process that played it, and what it took of a processor there."""
     began_s = time.process_time()
-    return _play(piece, None), os.getpid(), time.process_time() - began_s
+    played = _play(piece, None)
+    carried = replace(played, simulated=fit_to_travel(played.simulated))
+    return carried, os.getpid(), time.process_time() - began_s
 
 
 def _play(piece: ScenarioPiece, progress: _core.Progress | None) -> PlayedPiece:

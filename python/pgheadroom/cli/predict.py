@@ -15,11 +15,13 @@ import typer
 
 from pgheadroom.cli import output, predict_page
 from pgheadroom.cli.idle import refuse
+from pgheadroom.cli.on_cluster import executor_at
 from pgheadroom.cli.options import (
     Format,
     FormatOption,
     HtmlOption,
     OutputOption,
+    SchedulerOption,
 )
 from pgheadroom.cli.output import check_outputs, said
 from pgheadroom.cli.proof_output import put_proof
@@ -174,22 +176,21 @@ def predict_command(
     sample_pages: SampleOption = None,
     evaluate: EvaluateOption = False,
     page: PageOption = None,
+    scheduler: SchedulerOption = None,
     form: FormatOption = Format.TEXT,
     to: OutputOption = None,
     html: HtmlOption = None,
 ) -> None:
     """Predict HOT updates, pages and WAL of a profile over fillfactors; no server takes part."""
     check_outputs(to, html)
-    levels = parse_fillfactors(fillfactor)
+    levels = _levels_of(fillfactor, from_fillfactor, page)
     changes = changes_of(without_index, narrow_index, brin_index, index_fillfactor)
     read = read_or_evaluated(profile, server, evaluate=evaluate)
-    _check_from(from_fillfactor, alone=levels is None, page=page)
     asked = rewrite_of(rewrite, rewrite_how, rewrite_for, from_fillfactor)
-    if not series:
-        refuse({"--windows": windows}, where="without a series", instead="--series shows windows")
+    _check_windows(windows, series=series)
     if page is not None:
         _refuse_beside_page(
-            {"--series": series, "--seeds": seeds},
+            {"--series": series, "--seeds": seeds, "--scheduler": scheduler},
             varied=(storage, engine) != _PLAIN or bool(changes or order),
             sampled=sample_pages is not None,
         )
@@ -207,11 +208,12 @@ def predict_command(
         )
         from pgheadroom.advise.what_if import what_if
 
-        found = what_if(read, changes, table, levels, server=server)
+        with executor_at(scheduler) as executor:
+            found = what_if(read, changes, table, levels, server=server, executor=executor)
     else:
         from pgheadroom.predict import Timing, predict
 
-        with counted("predict") as report:
+        with executor_at(scheduler) as executor, counted("predict") as report:
             found = predict(
                 read,
                 levels,
@@ -226,6 +228,7 @@ def predict_command(
                 from_fillfactor=from_fillfactor,
                 rewrite=asked,
                 sample_pages=sample_pages,
+                executor=executor,
                 report=report,
             )
     put_proof(found, form, to, page=html, command=command_line(sys.argv[1:]))
@@ -248,12 +251,22 @@ def read_or_evaluated(path: Path, server: str | None, *, evaluate: bool) -> Prof
     return evaluated(read, server=server, say=say)
 
 
-def _check_from(from_fillfactor: int | None, *, alone: bool, page: int | None) -> None:
-    if from_fillfactor is not None and (alone or page is not None):
+def _check_windows(windows: int | None, *, series: bool) -> None:
+    if not series:
+        refuse({"--windows": windows}, where="without a series", instead="--series shows windows")
+
+
+def _levels_of(
+    fillfactor: str | None, from_fillfactor: int | None, page: int | None
+) -> list[int] | None:
+    """The fillfactors, which one to begin with needs."""
+    levels = parse_fillfactors(fillfactor)
+    if from_fillfactor is not None and (levels is None or page is not None):
         raise InputError(
             "--from-fillfactor goes with --fillfactor, the setting that is changed to, and not "
             "with --page"
         )
+    return levels
 
 
 def _refuse_beside_page(given: Mapping[str, object], *, varied: bool, sampled: bool) -> None:

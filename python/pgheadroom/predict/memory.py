@@ -74,6 +74,23 @@ def check_memory(
     )
 
 
+def check_run(needed_bytes: int) -> None:
+    """
+    Refuse one run that would not fit, on a machine that others are not planned for.
+
+    Raises:
+        TwinError: Too little memory.
+    """
+    free_bytes = available_bytes()
+    if free_bytes is not None and needed_bytes > free_bytes * _FREE_FRAC:
+        raise TwinError(
+            f"a run would take about {show_bytes(needed_bytes)} of memory, and "
+            f"{show_bytes(free_bytes)} are available on the worker: expected a smaller profile, "
+            "`sample_pages`, or workers with more",
+            mentions=("sample_pages",),
+        )
+
+
 def _largest(profile: Profile) -> str:
     builtin = profile.workload.builtin
     if builtin is not None:

@@ -228,7 +228,7 @@ class RunPlan:
             cell.profile.workload.run.clients > 1 for cell in self.cells
         )
         check_memory(
-            [_needed_bytes(piece) for piece in first],
+            [needed_bytes(piece) for piece in first],
             [item.profile for item in self.samples or self.cells],
             len(self.cells) * (self.seeds if repeated else 1),
             may_sample=self.given is None and all(map(self._can_be_sampled, self.cells)),
@@ -259,7 +259,8 @@ class RunPlan:
         return _images_only(self.cells[cell], self.told(cell), first)
 
 
-def _needed_bytes(piece: Piece) -> int:
+def needed_bytes(piece: Piece) -> int:
+    """Memory of a run."""
     needed = _core.needed_bytes(piece.profile_json, piece.transactions)
     makes_copies = piece.rewrites or piece.is_maintained
     return 2 * needed if makes_copies else needed

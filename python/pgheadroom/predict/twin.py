@@ -14,12 +14,13 @@ from dataclasses import dataclass, field, replace
 
 from pgheadroom import _core
 from pgheadroom.outcome import SUMMED, Outcome, put_together
-from pgheadroom.predict import failing, machines, without_row
+from pgheadroom.predict import carried, failing, machines, without_row
 from pgheadroom.predict.clock import ByItself, by_itself
 from pgheadroom.predict.failing import failed_frac, failed_of
+from pgheadroom.predict.memory import check_run
 from pgheadroom.predict.order import KeyOrder, order_of
 from pgheadroom.predict.rewriting import RewriteWork, work_of
-from pgheadroom.predict.run_plan import Piece, RunPlan
+from pgheadroom.predict.run_plan import Piece, RunPlan, needed_bytes
 from pgheadroom.predict.series import Series, series_of
 from pgheadroom.predict.spread import (
     WHOLE,
@@ -77,7 +78,8 @@ def predict_cells(
     """
     cells = range(len(plan.cells))
     begun = [plan.piece(n, 0) for n in cells]
-    plan.check_memory(begun)
+    if executor is None:
+        plan.check_memory(begun)
     found: dict[int, dict[int, _core.Simulated]] = {n: {} for n in cells}
     made: dict[int, Simulation] = {}
 
@@ -127,7 +129,7 @@ class _Runs:
             for piece in pieces:
                 self._progress[(piece.cell, piece.interleaving)] = _core.Progress()
         yield from run_pieces(
-            self._simulate if self._own is not None else simulate,
+            self._simulate if self._own is not None else _simulate_there,
             pieces,
             executor=self._executor,
             in_flight=2 * self.cores if self._own is not None else max(1, len(pieces)),
@@ -148,6 +150,12 @@ class _Runs:
             total = sum(begun) * len(totals) // len(begun)
             done = sum(progress.done for progress in self._progress.values())
             self._report(min(done, total), total, "twin")
+
+
+def _simulate_there(piece: Piece) -> _core.Simulated:
+    """One run where somebody else's executor has it: the memory is that machine's."""
+    check_run(needed_bytes(piece))
+    return carried.fit_to_travel(simulate(piece))
 
 
 def simulate(
