@@ -11,6 +11,7 @@ The picture of a card: the twin's curve over fillfactor, and on it the states th
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from pgheadroom.advise.table_advice import TableAdvice
 from pgheadroom.outcome import Value, middle
@@ -23,6 +24,7 @@ from pgheadroom.report.advice.drawing import (
     CurveMeasure,
     axes_of,
     curve,
+    curve_line,
     end,
     is_stepped,
     played,
@@ -33,6 +35,8 @@ from pgheadroom.report.axes import Axes, word
 
 _SIZE = (420, 230)
 _LINE = 14  # between two labels that stand below each other
+_ABOVE, _BELOW = 10, 3  # of a label, from the line that it stands on
+_NEAR_LINES = 4
 _CHARACTER = 6.4  # of a label's width, rather more than less
 _MARKS = {"measured": "ring", "if unchanged": "disc", "foreseen": "advised", "outcome": "square"}
 
@@ -75,12 +79,13 @@ def picture(
     label = f"{measure.title} over fillfactor; {words}"
     if zone is not None:
         label += f"; below {zone} the heap grows beyond the limit"
+    line = curve_line(axes, known, is_stepped=is_stepped(table))
     parts = [
         f'<svg viewBox="0 0 {_SIZE[0]} {_SIZE[1]}" role="img" aria-label="{label}">',
         *(_zone(axes, zone) if zone is not None else ()),
         *axes.drawn(),
         *curve(axes, known, is_stepped=is_stepped(table)),
-        *_marks(axes, _labels(measure, marked), measure, marked),
+        *_marks(axes, _labels(measure, marked), measure, marked, line),
     ]
     return measure.title, "".join([*parts, "</svg>"])
 
@@ -131,8 +136,9 @@ def _marks(
     labels: Sequence[str],
     measure: CurveMeasure,
     marked: Sequence[tuple[ComparedState, Value]],
+    line: Sequence[tuple[float, float]],
 ) -> Iterable[str]:
-    for label, (state, value) in zip(_placed(axes, labels, marked), marked, strict=True):
+    for label, (state, value) in zip(_placed(axes, labels, marked, line), marked, strict=True):
         x, y = axes.across(state.fillfactor), axes.up(float(middle(value) or 0.0))
         words = f"{state.name}, fillfactor {state.fillfactor}: {said(measure, value)}"
         yield f"<g><title>{words}</title>"
@@ -145,7 +151,10 @@ def _marks(
 
 
 def _placed(
-    axes: Axes, labels: Sequence[str], marked: Sequence[tuple[ComparedState, Value]]
+    axes: Axes,
+    labels: Sequence[str],
+    marked: Sequence[tuple[ComparedState, Value]],
+    line: Sequence[tuple[float, float]],
 ) -> list[str]:
     """The labels: those of the lowest fillfactor take their places first, as they matter most."""
     taken: list[tuple[float, float, float]] = []
@@ -157,7 +166,7 @@ def _placed(
         beside = x + (9 if anchor == "start" else -9)
         width = _CHARACTER * len(labels[place])
         left = beside if anchor == "start" else beside - width
-        height = _height(axes, y, (left, left + width), taken)
+        height = _height(axes, y, (left, left + width), taken, line)
         taken.append((left, left + width, height))
         found[place] = word("mark", (beside, height), labels[place], anchor)
     return [found[place] for place in range(len(marked))]
@@ -177,18 +186,42 @@ def _height(
     y: float,
     span: tuple[float, float],
     taken: Sequence[tuple[float, float, float]],
+    line: Sequence[tuple[float, float]],
 ) -> float:
-    """Where a label stands: beside its mark, else as near as no other label is in its span."""
+    """
+    Where a label stands: as near to its mark as no other label is in its span.
+
+    And as the curve does not cross it, if that is within some lines.
+    """
     beside = [at for left, right, at in taken if left < span[1] and span[0] < right]
     low, high = axes.top + 10, axes.bottom - 6
     wanted = min(max(y - 9, low), high)
     steps = [wanted + sign * _LINE * number / 2 for number in range(40) for sign in (-1, 1)]
-    free = (
+    free = [
         place
         for place in steps
         if low <= place <= high and all(abs(place - at) >= _LINE for at in beside)
+    ]
+    clear = (
+        place
+        for place in free
+        if abs(place - wanted) <= _NEAR_LINES * _LINE and not _crosses(line, span, place)
     )
-    return next(free, wanted)
+    return next(clear, next(iter(free), wanted))
+
+
+def _crosses(line: Sequence[tuple[float, float]], span: tuple[float, float], place: float) -> bool:
+    """Whether the line goes through a label of this span, whose writing stands at that height."""
+    for (x0, y0), (x1, y1) in pairwise(line):
+        left, right = max(x0, span[0]), min(x1, span[1])
+        if left > right:
+            continue
+        ends = (
+            [y0, y1] if x0 == x1 else [y0 + (y1 - y0) * (x - x0) / (x1 - x0) for x in (left, right)]
+        )
+        if min(ends) < place + _BELOW and max(ends) > place - _ABOVE:
+            return True
+    return False
 
 
 def _of(state: ComparedState, measure: CurveMeasure) -> Value:

@@ -124,8 +124,16 @@ def curve(axes: Axes, known: Sequence[tuple[Point, Value]], *, is_stepped: bool)
             for which in ("high", "low")
         ]
         yield f'<polygon class="band" points="{_corners([*edges[0], *reversed(edges[1])])}"/>'
+    line = curve_line(axes, known, is_stepped=is_stepped)
+    yield f'<polyline class="line" points="{_corners(line)}"/>'
+
+
+def curve_line(
+    axes: Axes, known: Sequence[tuple[Point, Value]], *, is_stepped: bool
+) -> list[tuple[float, float]]:
+    """The corners of the curve's line, in the picture's own units."""
     line = [(axes.across(point.fillfactor), axes.up(_mid(value))) for point, value in known]
-    yield f'<polyline class="line" points="{_corners(stairs(line, is_stepped=is_stepped))}"/>'
+    return list(stairs(line, is_stepped=is_stepped))
 
 
 def is_stepped(table: TableAdvice) -> bool:

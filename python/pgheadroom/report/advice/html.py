@@ -1,8 +1,9 @@
 """
 An advice as one self-contained HTML page: what goes first, tables by gain, each in full.
 
-It opens from disk, loads nothing and runs no script; its Content-Security-Policy forbids both.
-Every foreign text passes through Jinja's escaping; the pictures are numbers and words of ours.
+It opens from disk and loads nothing; its only script copies statements, and its
+Content-Security-Policy forbids all others. Every foreign text passes through Jinja's escaping; the
+pictures are numbers and words of ours.
 """
 
 from __future__ import annotations
@@ -69,6 +70,7 @@ def render(
     return page(
         "advice.html.j2",
         "advice.css",
+        script="copy.js",
         title=advice_head.title(advice),
         first=[
             {"text": advice_detail.remark_text(remark),
