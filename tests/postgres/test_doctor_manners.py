@@ -214,6 +214,36 @@ def test_what_is_made_inside_an_interval(newest: ServerPrograms) -> None:
         assert not diagnosis.cut_off
 
 
+def test_rows_that_are_counted_twice(newest: ServerPrograms) -> None:
+    """
+    A table that was loaded and vacuumed has nothing to vacuum, whatever its counters say.
+
+    A session told of 40,000 rows behind the VACUUM which had counted them: twice the rows were
+    taken for twice the pages, half of them not all-visible.
+    """
+    with Host(newest) as host:
+        cluster = host.cluster("main")
+        cluster.start({"autovacuum_naptime": "2147483"})
+        run(cluster, "postgres", "CREATE TABLE t (v int, w text)")
+        with cluster.connect() as loading:
+            loading.execute("BEGIN")
+            loading.execute(
+                "INSERT INTO t SELECT i, repeat('x', 500) FROM generate_series(1, 40000) i"
+            )
+            loading.execute("COMMIT; BEGIN")  # it is not idle, and tells nothing yet
+            run(cluster, "postgres", "VACUUM ANALYZE t")
+            loading.execute("SELECT pg_stat_force_next_flush()")
+            loading.execute("COMMIT")
+        counted = "SELECT n_live_tup FROM pg_stat_user_tables WHERE relname = 't'"
+        until(lambda: asked(cluster, counted) == 80_000, "they are counted twice")
+        assert examined(cluster, "postgres", "insert-vacuum-late").findings == ()
+        load = "INSERT INTO t SELECT i, repeat('x', 500) FROM generate_series(1, 40000) i"
+        run(cluster, "postgres", load)
+        (found,) = examined(cluster, "postgres", "insert-vacuum-late").findings
+        # 15 rows a page.
+        assert found.price.amount == -(-80_000 // 15) * 8192 - 40_000 // 15 * 8192 - 8192
+
+
 def test_statements_that_sync(newest: ServerPrograms) -> None:
     """A queue as long as there are buffers: sixteen are too few for 200 files, 2,048 are not."""
     with Host(newest) as host:

@@ -81,7 +81,7 @@ def estimated_tables(
         rows: Of `heap_rows`.
         toast: TOAST tables as well.
     """
-    sizes = _sizes(ask, [oid for row in rows for oid in (row["oid"], row["toast_oid"]) if oid])
+    sizes = pages_of(ask, [oid for row in rows for oid in (row["oid"], row["toast_oid"]) if oid])
     found = []
     for row in rows:
         pages = sizes.get(row["oid"])
@@ -118,7 +118,7 @@ def estimated_btrees(ask: Ask, rows: Sequence[RelationRow]) -> list[Estimated]:
         ask: Gives the rows of a query.
         rows: Of `btree_rows`.
     """
-    sizes = _sizes(ask, [row["oid"] for row in rows])
+    sizes = pages_of(ask, [row["oid"] for row in rows])
     distinct = (
         {(each["schema"], each["name"]): each["n_distinct"] for each in _groups(ask(DISTINCT_SQL))}
         if any(row["key_count"] > 1 for row in rows)
@@ -168,7 +168,14 @@ def coarse_bytes(row: RelationRow) -> float:
     return float(int(row["relpages"]) * PAGE_BYTES) - rows * least
 
 
-def _sizes(ask: Ask, oids: Sequence[int]) -> dict[int, int]:
+def pages_of(ask: Ask, oids: Sequence[int]) -> dict[int, int]:
+    """
+    Pages of relations by OID, as their files are now; not of those that somebody holds.
+
+    Args:
+        ask: Gives the rows of a query.
+        oids: Theirs.
+    """
     if not oids:
         return {}
     return {int(row["oid"]): int(row["pages"]) for row in ask(size_sql(oids))}

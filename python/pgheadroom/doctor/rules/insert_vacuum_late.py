@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pgheadroom.bloat.asking import Ask
+from pgheadroom.bloat.reading import pages_of
 from pgheadroom.doctor import dead_rows
 from pgheadroom.doctor.rule import Facts, QueryRow, Rule, bytes_held
-from pgheadroom.doctor.values import Finding, Remedy
+from pgheadroom.doctor.values import Blind, Finding, Remedy
 from pgheadroom.quoting import called, shown_relation
 from pgheadroom.units import PAGE_BYTES, percent
 
@@ -14,9 +16,8 @@ _TIMES = 2.0
 _BYTES_MIN = 10 * 1024**2
 
 _SQL = """
-SELECT n.nspname AS schema, c.relname AS name, c.relpages, c.reltuples::float8 AS reltuples,
-       c.relallvisible, {frozen} AS relallfrozen,
-       pg_stat_get_live_tuples(c.oid) AS n_live_tup,
+SELECT c.oid::int8 AS oid, n.nspname AS schema, c.relname AS name, c.relpages,
+       c.reltuples::float8 AS reltuples, c.relallvisible, {frozen} AS relallfrozen,
        pg_stat_get_ins_since_vacuum(c.oid) AS n_ins_since_vacuum,
        (SELECT jsonb_object_agg(p.option_name, p.option_value)
         FROM pg_options_to_table(c.reloptions) p) AS reloptions
@@ -51,14 +52,31 @@ def trigger_rows(facts: Facts, row: QueryRow) -> float | None:
     return base + of("scale_factor") * float(row["reltuples"]) * unfrozen
 
 
-def _decide(facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
+def _look(facts: Facts, rows: Sequence[QueryRow], ask: Ask) -> list[QueryRow]:
+    """
+    Those to which autovacuum is late, with their pages as they are now.
+
+    n_live_tup does not tell how far one has grown: rows that a session had not told yet when it
+    vacuumed them are counted twice.
+    """
+    late = []
     for row in rows:
-        trigger, inserted = trigger_rows(facts, row), int(row["n_ins_since_vacuum"])
-        if trigger is None or dead_rows.is_switched_off(facts, row) or inserted < _TIMES * trigger:
+        trigger = trigger_rows(facts, row)
+        if trigger is None or dead_rows.is_switched_off(facts, row):
             continue
-        # Pages were counted when reltuples were; it may have grown since.
-        grown = max(row["n_live_tup"] / row["reltuples"], 1.0)
-        pages = round(row["relpages"] * grown)
+        if int(row["n_ins_since_vacuum"]) >= _TIMES * trigger:
+            late.append({**row, "trigger_rows": trigger})
+    pages = pages_of(ask, [row["oid"] for row in late])
+    return [{**row, "pages": pages.get(row["oid"])} for row in late]
+
+
+def _decide(_facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding | Blind]:
+    for row in rows:
+        trigger, inserted, pages = row["trigger_rows"], int(row["n_ins_since_vacuum"]), row["pages"]
+        if pages is None:
+            name = called(row["schema"], row["name"])
+            yield Blind(rule=RULE.id, why=f"{name} is held by somebody")
+            continue
         lacking = max(pages - int(row["relallvisible"]), 0)
         if lacking * PAGE_BYTES < _BYTES_MIN:
             continue
@@ -92,13 +110,15 @@ RULE = Rule(
     question="Which tables grow without being vacuumed?",
     book=("B9.28",),
     sql={15: _SQL.format(frozen="0"), 18: _SQL.format(frozen="c.relallfrozen")},
+    look=_look,
     decide=_decide,
     on_standby=False,
     threshold="Twice the inserted rows that autovacuum waits for, by settings and storage "
     "parameters (from 18 on by the share of pages that are not frozen), and 10 MiB of pages that "
     "are not all-visible.",
     severity="info: nothing is lost, but index-only scans read the table all the same.",
-    price="Bytes of pages that are not all-visible, by the last VACUUM or ANALYZE.",
+    price="Bytes of pages that are not all-visible: those that there are, less those that were at "
+    "the last VACUUM or ANALYZE.",
     remedy="Find what keeps autovacuum away; then VACUUM.",
     blind="Many rows of the last minute look the same. Which queries use index-only scans is in no "
     "statistics.",
