@@ -77,7 +77,7 @@ def test_advise_prices_by_the_log_of_files(programs: ServerPrograms, tmp_path: P
     assert unpriced["wal_bytes_per_update"] is None
     (said,) = [one["text"] for one in priced["remarks"] if one["kind"] == "wal"]
     assert said.startswith("By the log the table wrote ")
-    assert "hot_update" in said
+    assert "HOT updates" in said
     known = priced["wal_bytes_per_update"]
     # A record has 64 bytes at least; at most an update writes images of both its heap pages and of
     # a leaf of each index, and their records. How many updates share an image is a matter of pace.

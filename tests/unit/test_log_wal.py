@@ -137,7 +137,7 @@ def test_prices_are_the_logs() -> None:
     assert said.endswith("132 bytes as the log has it")
     remark = log_remark(table)
     assert remark is not None
-    assert "fpi_first_change 79 %" in remark.text
+    assert "images at first change 79 %" in remark.text
     facts = measure(profile, table)
     assert (facts.wal_by_log, facts.wal_bytes_per_update) == (True, found.own_bytes_per_update.mid)
 

@@ -12,6 +12,7 @@ from wal_files import SEGMENT, WalFile
 from pgheadroom.cli.app import run
 from pgheadroom.report.wal import html as wal_html
 from pgheadroom.wal import Names, read_wal
+from pgheadroom.wal.cause_names import CAUSE_NAMES, cause_name
 from pgheadroom.wal.course import LogCourse, over_time
 from pgheadroom.wal.names import RelationName
 
@@ -110,3 +111,14 @@ def test_without_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert run(["wal", "stats", str(path), "--html", str(page)]) == 0
     assert "Over time" not in page.read_text(encoding="utf-8")
     assert str(page) in capsys.readouterr().err
+
+
+def test_every_cause_has_a_name_of_its_own() -> None:
+    """Those of the page that is their contract, and no others."""
+    page = (Path(__file__).parents[2] / "docs" / "wal.md").read_text("utf-8")
+    table = page.split("| cause | what |")[1].split("\n\n")[0]
+    first = [row.split("|")[1] for row in table.splitlines() if row.startswith("| `")]
+    documented = {name for cells in first for name in re.findall(r"`(\w+)`", cells)}
+    assert documented == set(CAUSE_NAMES)
+    assert len(set(CAUSE_NAMES.values())) == len(CAUSE_NAMES)
+    assert cause_name("other:XLOG") == "XLOG records"

@@ -16,6 +16,7 @@ from pgheadroom.profile.observed import TableWal, WalCount
 from pgheadroom.profile.tables import TableProfile
 from pgheadroom.types import Interval
 from pgheadroom.units import percent, show_bytes
+from pgheadroom.wal.cause_names import cause_name
 
 UPDATES = ("hot_update", "cold_update", "newpage_update")
 _NOT_HOT = ("cold_update", "newpage_update")
@@ -87,7 +88,8 @@ def log_remark(table: TableProfile) -> Remark | None:
         return None
     largest = sorted(wal.by_cause.items(), key=lambda item: -item[1].bytes)
     causes = ", ".join(
-        f"{cause} {percent(count.bytes / wal.bytes)}" for cause, count in largest[:_CAUSES_SHOWN]
+        f"{cause_name(cause)} {percent(count.bytes / wal.bytes)}"
+        for cause, count in largest[:_CAUSES_SHOWN]
     )
     indexes = (
         f", {percent(wal.index_bytes / wal.bytes)} of it its indexes'" if wal.index_bytes else ""

@@ -7,6 +7,7 @@ as a value.
     reading.py     files become sums with names    archive.py     segments out of an archive
     live.py        the log of a running server     inspecting.py  the same by its pg_walinspect
     names.py       what relations are called       values.py      the sums as a value
+    cause_names.py what causes are called
     course.py      the log over time
     beside.py      the log of an observation's interval, by live.py or from_files.py; observed.py:
                    what a profile keeps of it

@@ -16,6 +16,7 @@ from pgheadroom.report.page import page
 from pgheadroom.report.wal.stats import headline, labels, tables
 from pgheadroom.units import show_bytes, show_count, show_duration, show_share
 from pgheadroom.wal import Count, WalStats
+from pgheadroom.wal.cause_names import cause_name
 from pgheadroom.wal.course import LogCourse
 from pgheadroom.wal.values import share_of
 
@@ -90,7 +91,7 @@ def _legend(stats: WalStats, colours: Mapping[str, int]) -> list[dict[str, Any]]
     found = [
         {
             "css": f"k{colours[cause]}",
-            "name": cause,
+            "name": cause_name(cause),
             "share": show_share(share_of(count.bytes, length)),
         }
         for cause, count in stats.by_cause.items()
@@ -123,7 +124,7 @@ def _parts(
 ) -> list[dict[str, Any]]:
     """Causes with a colour in the legend's order, then the others as one."""
     found = [
-        (f"k{place}", cause, causes[cause].bytes)
+        (f"k{place}", cause_name(cause), causes[cause].bytes)
         for cause, place in colours.items()
         if cause in causes
     ]

@@ -12,6 +12,7 @@ from pgheadroom.report import csv_file
 from pgheadroom.report.table import Column, Table
 from pgheadroom.units import show_bytes, show_count, show_share
 from pgheadroom.wal import Count, RelationWal, WalStats
+from pgheadroom.wal.cause_names import cause_name
 from pgheadroom.wal.values import share_of
 
 RELATIONS_SHOWN = 20
@@ -52,7 +53,7 @@ def headline(result: WalStats) -> str:
     cause = next(iter(largest.by_cause))
     return (
         f"{said}. Most is written by {name}: "
-        f"{show_share(share_of(largest.bytes, total.bytes))}, mostly {cause}."
+        f"{show_share(share_of(largest.bytes, total.bytes))}, mostly {cause_name(cause)}."
     )
 
 
@@ -145,7 +146,7 @@ def _relations(result: WalStats, *, every: bool) -> Table:
 def _mostly(causes: Mapping[str, Count], length: int) -> str:
     shares = [(cause, share_of(count.bytes, length)) for cause, count in causes.items()]
     return ", ".join(
-        f"{cause} {show_share(share)}"
+        f"{cause_name(cause)} {show_share(share)}"
         for cause, share in shares[:_CAUSES_SHOWN]
         if share >= _CAUSE_FROM
     )
@@ -161,11 +162,11 @@ def _causes(result: WalStats) -> Table:
             Column(key="records", title="records"),
         ),
         rows=tuple(
-            (cause, show_bytes(count.bytes), share_of(count.bytes, result.total.bytes),
+            (cause_name(cause), show_bytes(count.bytes), share_of(count.bytes, result.total.bytes),
              count.records)
             for cause, count in result.by_cause.items()
         ),
-        note="An image counts under its reason (fpi_...), everything else of a record under the "
+        note="An image counts under its reason, everything else of a record under the "
         f"record's cause. Outside the sums: {show_bytes(result.overhead_bytes)} of page headers, "
         "padding and rests of switched segments.",
     )  # fmt: skip
