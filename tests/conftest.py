@@ -55,6 +55,7 @@ LONGEST = (
     "test_lab_update_cost.py",
     "test_rewrites.py",
     "test_lab_book.py",
+    "test_lab_cluster.py",
     "test_observe_live.py",
     "test_verify_grows.py",
     "test_causes_live.py",
