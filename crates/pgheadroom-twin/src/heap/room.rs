@@ -20,10 +20,7 @@ impl Heap {
         block: BlockNumber,
         tuple_bytes: u16,
     ) -> Result<bool, LayoutError> {
-        let rule = self.behaviour.insert_target;
-        let wanted = target_free_space(u32::from(tuple_bytes), self.fillfactor, rule)?;
-        let page = &self.pages[block.0 as usize];
-        Ok(wanted.is_some_and(|wanted| wanted <= page.heap_free_space()))
+        self.takes(block, tuple_bytes, self.fillfactor)
     }
 
     /// Whether another version of this length fits on a page where one is already, for which the
@@ -36,8 +33,17 @@ impl Heap {
         block: BlockNumber,
         tuple_bytes: u16,
     ) -> Result<bool, LayoutError> {
+        self.takes(block, tuple_bytes, HeapFillfactor::FULL)
+    }
+
+    fn takes(
+        &self,
+        block: BlockNumber,
+        tuple_bytes: u16,
+        fillfactor: HeapFillfactor,
+    ) -> Result<bool, LayoutError> {
         let rule = self.behaviour.insert_target;
-        let wanted = target_free_space(u32::from(tuple_bytes), HeapFillfactor::FULL, rule)?;
+        let wanted = target_free_space(u32::from(tuple_bytes), fillfactor, rule)?;
         let page = &self.pages[block.0 as usize];
         Ok(wanted.is_some_and(|wanted| wanted <= page.heap_free_space()))
     }
