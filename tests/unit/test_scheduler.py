@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import dask.config
 import pytest
@@ -97,11 +98,13 @@ def test_a_scheduler_without_workers(protocol: str) -> None:
             found.chosen(["nvme"])
 
 
-def test_workers_that_die_of_a_call() -> None:
+def test_workers_that_die_of_a_call(tmp_path: Path) -> None:
     """Dask gives up after some, and so do we, with the last one's name."""
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster,
+        LocalCluster(
+            n_workers=1, threads_per_worker=1, dashboard_address=":0", local_directory=str(tmp_path)
+        ) as cluster,
         Scheduler(cluster.scheduler_address) as found,
         pytest.raises(LabError, match="workers die of what they are to play"),
         found.translated(),
