@@ -181,7 +181,7 @@ def test_the_fillfactor_experiment_counts(pgheadroom: Run) -> None:
         "run",
         "fillfactor",
         *("--scale", "1", "--repetitions", "5", "--set", "measure=counters"),
-        *("--set", "memory=fits", "--set", "fillfactor=100,80", "--set", "transactions=4000"),
+        *("--set", "memory=fits", "--set", "fillfactor=100,80", "--set", "transactions=1000"),
         *("-f", "json"),
     )
     assert done.returncode == 0, done.stderr
@@ -189,7 +189,7 @@ def test_the_fillfactor_experiment_counts(pgheadroom: Run) -> None:
     cells = {cell["fillfactor"]: cell for cell in result["cells"]}
     assert cells[80]["hot_frac"] > 0.99
     assert cells[100]["hot_frac"] < 0.9
-    assert cells[100]["n_tup_upd"] == 4000
+    assert cells[100]["n_tup_upd"] == 1000
     # 61 accounts of 121 bytes fill a page, 49 at fillfactor 80.
     assert cells[100]["heap_pages_before"] == -(-100_000 // 61)
     assert cells[80]["heap_pages_before"] == -(-100_000 // 49)

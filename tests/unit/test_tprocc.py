@@ -77,10 +77,11 @@ def test_what_the_twin_says_is_what_a_server_did() -> None:
     assert wal == pytest.approx(31_533, rel=0.003)
 
 
-def test_of_many_warehouses_a_few_are_played() -> None:
+def test_of_many_warehouses_a_few_are_played(monkeypatch: pytest.MonkeyPatch) -> None:
     """With their share of the transactions; sizes are those of all, items counted once."""
-    few = predicted.figures(_workload(warehouses=4, users=2, transactions=400))
-    many = predicted.figures(_workload(warehouses=40, users=2, transactions=4000))
+    monkeypatch.setattr(predicted, "WAREHOUSES_MAX", 1)
+    few = predicted.figures(_workload(warehouses=1, users=2, transactions=100))
+    many = predicted.figures(_workload(warehouses=10, users=2, transactions=1000))
     assert few["predicted_stock_hot_frac"] == many["predicted_stock_hot_frac"]
     items = 8192 * 1576
     assert few["predicted_data_bytes"] is not None
