@@ -53,7 +53,7 @@ def started(
         with (folder / f"{name}.log").open("wb") as log:
             processes[name] = subprocess.Popen(
                 [sys.executable, "-m", f"distributed.cli.{program}", *options, *arguments],
-                env=os.environ | environment,
+                env=os.environ | {"DASK_TEMPORARY_DIRECTORY": str(folder)} | environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

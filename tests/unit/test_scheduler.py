@@ -25,6 +25,13 @@ def listening() -> Iterator[socket.socket]:
         yield server
 
 
+@pytest.fixture(autouse=True)
+def _apart(tmp_path: Path) -> Iterator[None]:
+    """Servers of Dask's put their files into /tmp, unless they are told another place."""
+    with dask.config.set({"temporary-directory": str(tmp_path)}):
+        yield
+
+
 def _address(server: socket.socket, protocol: str = "tcp") -> str:
     return f"{protocol}://127.0.0.1:{server.getsockname()[1]}"
 
@@ -98,13 +105,11 @@ def test_a_scheduler_without_workers(protocol: str) -> None:
             found.chosen(["nvme"])
 
 
-def test_workers_that_die_of_a_call(tmp_path: Path) -> None:
+def test_workers_that_die_of_a_call() -> None:
     """Dask gives up after some, and so do we, with the last one's name."""
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-        LocalCluster(
-            n_workers=1, threads_per_worker=1, dashboard_address=":0", local_directory=str(tmp_path)
-        ) as cluster,
+        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster,
         Scheduler(cluster.scheduler_address) as found,
         pytest.raises(LabError, match="workers die of what they are to play"),
         found.translated(),
