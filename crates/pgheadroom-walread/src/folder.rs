@@ -59,18 +59,21 @@ pub fn choose(paths: &[PathBuf], timeline: Option<u32>) -> Result<Chosen, WalErr
         }
     }
     add_by_name(&mut pieces, damaged)?;
+    let mut unwritten_so_far = Vec::new();
     for path in unwritten_yet {
         let like = pieces.first();
         match like.and_then(|like| Piece::by_name(&path, like)) {
-            Some(piece) if piece.has_pages() || is_followed(&piece, &pieces) => pieces.push(piece),
-            _ => chosen.not_yet_written.push(path),
+            Some(piece) if piece.has_pages() => pieces.push(piece),
+            Some(piece) => unwritten_so_far.push(piece),
+            None => chosen.not_yet_written.push(path),
         }
     }
     // A name alone makes no timeline.
     let says = |piece: &&Piece| histories.contains_key(&piece.timeline) || piece.is_known();
     let newest = || pieces.iter().filter(says).map(|piece| piece.timeline).max();
     let Some(newest) = timeline.or_else(newest) else {
-        return Err(nothing(paths, unwritten(&chosen.not_yet_written)));
+        let are_there = !chosen.not_yet_written.is_empty() || !unwritten_so_far.is_empty();
+        return Err(nothing(paths, unwritten(are_there)));
     };
     alike(&pieces)?;
     let is_there =
@@ -83,6 +86,13 @@ pub fn choose(paths: &[PathBuf], timeline: Option<u32>) -> Result<Chosen, WalErr
     }
     chosen.timeline = newest;
     let line = Line::of(newest, &histories);
+    for piece in unwritten_so_far {
+        if line.is_followed(&piece, &pieces) {
+            pieces.push(piece);
+        } else {
+            chosen.not_yet_written.push(piece.path);
+        }
+    }
     let mut by_start: BTreeMap<Lsn, Piece> = BTreeMap::new();
     for mut piece in pieces {
         if line.is_of_one_left(&piece) {
@@ -134,23 +144,12 @@ fn add_by_name(pieces: &mut Vec<Piece>, damaged: Vec<(PathBuf, WalError)>) -> Re
     Ok(())
 }
 
-/// Whether the log goes on behind a segment of which there is no other file: then something was
-/// written to it.
-fn is_followed(piece: &Piece, pieces: &[Piece]) -> bool {
-    let is_there = |other: &Piece| other.start == piece.start;
-    // What an older timeline has there was written before that was left.
-    let is_behind = |other: &Piece| {
-        !other.is_damaged && other.start > piece.start && other.timeline >= piece.timeline
-    };
-    !pieces.iter().any(is_there) && pieces.iter().any(is_behind)
-}
-
 /// Why no file is one to read.
-fn unwritten(files: &[PathBuf]) -> &'static str {
-    if files.is_empty() {
-        "no file there is a segment"
-    } else {
+const fn unwritten(are_there: bool) -> &'static str {
+    if are_there {
         "segments there are empty, or hold an older one's log, as those kept for later"
+    } else {
+        "no file there is a segment"
     }
 }
 
@@ -203,6 +202,20 @@ impl<'a> Line<'a> {
         piece.said_timeline < piece.timeline
             && begins.is_some_and(|begins| piece.start >= begins)
             && !piece.has_pages_of(piece.timeline)
+    }
+
+    /// Whether the log goes on behind a segment of which there is no other file: then something was
+    /// written to it.
+    fn is_followed(&self, piece: &Piece, pieces: &[Piece]) -> bool {
+        let is_there = |other: &Piece| other.start == piece.start;
+        // What an older timeline has there was written before that was left.
+        let is_behind = |other: &Piece| {
+            !other.is_damaged
+                && other.start > piece.start
+                && other.timeline >= piece.timeline
+                && !self.is_of_one_left(other)
+        };
+        !pieces.iter().any(is_there) && pieces.iter().any(is_behind)
     }
 
     /// Whether a piece is of the line: of an earlier timeline up to where that was left. Without a

@@ -141,6 +141,10 @@ fn kept_under_its_own_number() {
         ..Range::default()
     };
     check(behind, read_range(&folder, behind).tally.total.records);
+    // The one before it holds another's log: nothing follows that, so nothing is missing.
+    save(2, 2, segment(&first, 1));
+    check(Range::default(), records);
+    assert_eq!(put_in_order(&folder, None).not_yet_written.len(), 2);
     // It has written to one since: its first pages are the second's, the others the first's.
     let mut written = segment(&first, 2).to_vec();
     written[4..8].copy_from_slice(&2_u32.to_le_bytes());
