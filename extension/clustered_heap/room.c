@@ -19,6 +19,13 @@
 #include "clustered_heap.h"
 #include "compat.h"
 
+#define ST_SORT sort_blocks_down
+#define ST_ELEMENT_TYPE BlockNumber
+#define ST_COMPARE(a, b) ((*(a) < *(b)) - (*(a) > *(b)))
+#define ST_SCOPE static
+#define ST_DEFINE
+#include "lib/sort_template.h"
+
 /* Heap's own word for a page that is as good as empty (hio.c). */
 #define NEARLY_EMPTY \
 	(MaxHeapTupleSize - (MaxHeapTuplesPerPage / 8 * sizeof(ItemIdData)))
@@ -124,21 +131,13 @@ block_takes(Relation heap, BlockNumber block, const Need *need)
 	return look_at_block(heap, block, need, &left);
 }
 
-static int
-compare_blocks_down(const void *left, const void *right)
-{
-	BlockNumber a = *(const BlockNumber *) left;
-	BlockNumber b = *(const BlockNumber *) right;
-
-	return (a < b) - (a > b);
-}
-
 /*
  * The highest of these pages that takes the row, or InvalidBlockNumber. Sorts
  * the array, in which a page may stand more than once.
  *
  * The first one is read, and pruned if that helps; of the others those that
- * have room by the map.
+ * have room by the map. Most rows go to the first, so the others are put in
+ * order only where one does not.
  */
 BlockNumber
 highest_with_room(Relation heap, BlockNumber *blocks, int count, const Need *need)
@@ -146,20 +145,26 @@ highest_with_room(Relation heap, BlockNumber *blocks, int count, const Need *nee
 	/* Read after the index: what its entries name is there by now. */
 	BlockNumber end = RelationGetNumberOfBlocks(heap);
 	Size		wanted = free_for(need, need->len);
+	BlockNumber highest = 0;
+	Size		left;
 
-	qsort(blocks, count, sizeof(BlockNumber), compare_blocks_down);
+	if (count == 0)
+		return InvalidBlockNumber;
+	for (int i = 0; i < count; i++)
+		highest = Max(highest, blocks[i]);
+	if (highest < end && look_at_block(heap, highest, need, &left))
+		return highest;
+	sort_blocks_down(blocks, count);
 	for (int i = 0; i < count; i++)
 	{
-		Size		left;
-
-		if (blocks[i] >= end || (i > 0 && blocks[i] == blocks[i - 1]))
+		if (blocks[i] >= end || blocks[i] == highest ||
+			(i > 0 && blocks[i] == blocks[i - 1]))
 			continue;
-		if (i > 0 && GetRecordedFreeSpace(heap, blocks[i]) < wanted)
+		if (GetRecordedFreeSpace(heap, blocks[i]) < wanted)
 			continue;
 		if (look_at_block(heap, blocks[i], need, &left))
 			return blocks[i];
-		if (i > 0)
-			RecordPageWithFreeSpace(heap, blocks[i], left);
+		RecordPageWithFreeSpace(heap, blocks[i], left);
 	}
 	return InvalidBlockNumber;
 }

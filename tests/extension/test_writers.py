@@ -7,6 +7,7 @@ the table agree, and (where the server has amcheck) both pass its checks.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -225,13 +226,16 @@ def at_once(cluster: Cluster, _: random.Random) -> None:
 
 def backend_killed(cluster: Cluster, rng: random.Random) -> None:
     """SIGKILL to a writer: the postmaster ends all others, and recovers by itself."""
-    with cluster.connect() as session:
+    with contextlib.suppress(psycopg.OperationalError), cluster.connect() as session:
         writers = session.execute(
             "SELECT pid FROM pg_stat_activity WHERE query LIKE 'INSERT INTO t%'"
         ).fetchall()
-    (pid,) = rng.choice(writers)
-    assert isinstance(pid, int)
-    os.kill(pid, signal.SIGKILL)
+        (pid,) = rng.choice(writers)
+        assert isinstance(pid, int)
+        os.kill(pid, signal.SIGKILL)
+        # Until the postmaster has noticed, it takes connections, and ends them with the others.
+        while True:
+            session.execute("SELECT 1")
 
 
 def postmaster_killed(cluster: Cluster, _: random.Random) -> None:
