@@ -88,9 +88,9 @@ REASONS = (
         "each in its own stretch. How they come on beside each other decides which leaves split in "
         "the middle and which become empty and are used again. How many transactions each client "
         "had in each hundredth of the run is the run's; who comes first within it is drawn. "
-        "`deletes` had 218, 240 and 351 index pages in the three runs recorded here, 181 to 290 in "
-        "six earlier ones, and 654 to 660 in three beside some fifteen busy processes on two cores; "
-        "a prediction, which knows no run, is as wrong as they differ.",
+        "`deletes` had 218, 240 and 351 index pages in the three runs recorded here, 181 to 290 "
+        "in six earlier ones, and 654 to 660 in three beside some fifteen busy processes on two "
+        "cores; a prediction, which knows no run, is as wrong as they differ.",
         runs=("inserts", "inserts-eight", "queue-clients", "deletes", "autovacuum-mix"),
         figures=("index_pages",),
     ),
