@@ -226,7 +226,7 @@ def at_once(cluster: Cluster, _: random.Random) -> None:
 
 def backend_killed(cluster: Cluster, rng: random.Random) -> None:
     """SIGKILL to a writer: the postmaster ends all others, and recovers by itself."""
-    with contextlib.suppress(psycopg.OperationalError), cluster.connect() as session:
+    with cluster.connect() as session:
         writers = session.execute(
             "SELECT pid FROM pg_stat_activity WHERE query LIKE 'INSERT INTO t%'"
         ).fetchall()
@@ -234,8 +234,9 @@ def backend_killed(cluster: Cluster, rng: random.Random) -> None:
         assert isinstance(pid, int)
         os.kill(pid, signal.SIGKILL)
         # Until the postmaster has noticed, it takes connections, and ends them with the others.
-        while True:
-            session.execute("SELECT 1")
+        with contextlib.suppress(psycopg.OperationalError):
+            while True:
+                session.execute("SELECT 1")
 
 
 def postmaster_killed(cluster: Cluster, _: random.Random) -> None:

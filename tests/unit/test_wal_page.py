@@ -122,3 +122,4 @@ def test_every_cause_has_a_name_of_its_own() -> None:
     assert documented == set(CAUSE_NAMES)
     assert len(set(CAUSE_NAMES.values())) == len(CAUSE_NAMES)
     assert cause_name("other:XLOG") == "XLOG records"
+    assert cause_name("of_a_later_version") == "of_a_later_version"

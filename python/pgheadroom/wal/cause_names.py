@@ -42,10 +42,12 @@ CAUSE_NAMES: Mapping[str, str] = {
 
 def cause_name(cause: str) -> str:
     """
-    What a cause is called; of `other:NAME` the resource manager.
+    What a cause is called; of `other:NAME` the resource manager, of one that is not known itself.
+
+    A profile may come from anywhere, and from a later version.
 
     >>> cause_name("other:XLOG")
     'XLOG records'
     """
     manager = cause.removeprefix("other:")
-    return CAUSE_NAMES[cause] if manager == cause else f"{manager} records"
+    return CAUSE_NAMES.get(cause, cause) if manager == cause else f"{manager} records"
