@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import functools
 import hashlib
 import json
 import os
@@ -84,10 +85,18 @@ def _checksum_options(programs: ServerPrograms, data_checksums: bool | None) -> 
 def _key(run: RunFolder, programs: ServerPrograms, options: list[str]) -> str:
     digest = hashlib.sha256()
     for path in (programs.program("postgres"), programs.share_dir / "postgres.bki"):
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
+        found = path.stat()
+        digest.update(_digest(path, found.st_ino, found.st_mtime_ns, found.st_size))
     owner = os.geteuid() if run.user is None else run.user.uid
     digest.update(json.dumps([_FORMAT, owner, options]).encode())
     return digest.hexdigest()[:16]
+
+
+# A server is 9 MB, and a run makes many clusters of it.
+@functools.lru_cache(maxsize=64)
+def _digest(path: Path, *_identity: int) -> bytes:
+    """Of a file's content; read again when its inode, time or size is another."""
+    return hashlib.sha256(path.read_bytes()).digest()
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from typing import TypedDict
 from pgheadroom.errors import LabError
 
 _CANDIDATES = ("postgres", "nobody")
+_SUCCEEDED: set[tuple[ServerUser | None, tuple[str | Path, ...]]] = set()
 
 
 class UserArguments(TypedDict, total=False):
@@ -69,7 +70,14 @@ def arguments(user: ServerUser | None) -> UserArguments:
 
 
 def succeeds(user: ServerUser | None, *command: str | Path) -> bool:
-    """Whether a short, harmless command, run as `user`, ends with exit code 0."""
+    """
+    Whether a short, harmless command, run as `user`, ends with exit code 0.
+
+    What has succeeded once in this process is not tried again: each host asks the same, and every
+    answer costs a copy of this process.
+    """
+    if (user, command) in _SUCCEEDED:
+        return True
     try:
         done = subprocess.run(
             command,
@@ -83,6 +91,8 @@ def succeeds(user: ServerUser | None, *command: str | Path) -> bool:
         )
     except (OSError, subprocess.TimeoutExpired):
         return False
+    if done.returncode == 0:
+        _SUCCEEDED.add((user, command))
     return done.returncode == 0
 
 
