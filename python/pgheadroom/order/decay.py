@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain
 
 from pgheadroom.order.pages import LEVEL, random_pages
 from pgheadroom.order.ranges import ReadRange
@@ -100,12 +101,12 @@ def new_row_pages(ranges: Sequence[ReadRange], changes: RowChanges) -> float | N
     rows = sum(len(one.ages) for one in ranges)
     if rows < 2 * _YOUNG_MIN:
         return None
-    ages = sorted(age for one in ranges for age in _youngest_ages(one.ages))
+    ages = sorted(chain.from_iterable(map(_youngest_ages, ranges)))
     oldest = ages[_YOUNG_MIN - 1]
-    found_of = [_young_of(one.blocks, one.ages, oldest) for one in ranges]
+    found_of = [_young_of(one, oldest) for one in ranges]
     young = sum(rows_of for rows_of, _ in found_of)
     added = sum(pages for _, pages in found_of)
-    alone = sum(_rows_of_pages(one.blocks)[1] for one in ranges)
+    alone = sum(_rows_of_pages(one)[1] for one in ranges)
     if young > _YOUNG_FRAC_MAX * rows:
         return None
     # Of those that were updated where they lie, so many were alone before.
@@ -119,24 +120,24 @@ def new_row_pages(ranges: Sequence[ReadRange], changes: RowChanges) -> float | N
 
 # A jackknife asks the same of each range as often as there are ranges.
 @lru_cache(maxsize=256)
-def _youngest_ages(ages: tuple[int, ...]) -> tuple[int, ...]:
+def _youngest_ages(one: ReadRange) -> tuple[int, ...]:
     """As many as may be among the youngest of all ranges."""
-    return tuple(sorted(ages)[:_YOUNG_MIN])
+    return tuple(sorted(one.ages)[:_YOUNG_MIN])
 
 
 @lru_cache(maxsize=256)
-def _rows_of_pages(blocks: tuple[int, ...]) -> Counter[int]:
+def _rows_of_pages(one: ReadRange) -> Counter[int]:
     """How many pages have so many of the rows, by that number."""
-    return Counter(Counter(blocks).values())
+    return Counter(Counter(one.blocks).values())
 
 
 @lru_cache(maxsize=256)
-def _young_of(blocks: tuple[int, ...], ages: tuple[int, ...], oldest: int) -> tuple[int, int]:
+def _young_of(one: ReadRange, oldest: int) -> tuple[int, int]:
     """Rows of a range that are no older, and pages that no others of it lie on."""
-    of_young = Counter(b for b, age in zip(blocks, ages, strict=True) if age <= oldest)
+    of_young = Counter(b for b, age in zip(one.blocks, one.ages, strict=True) if age <= oldest)
     if not of_young:
         return 0, 0
-    on_page = Counter(blocks)
+    on_page = Counter(one.blocks)
     alone = sum(1 for block, count in of_young.items() if on_page[block] == count)
     return of_young.total(), alone
 
@@ -190,8 +191,7 @@ def later_pages(
     pages = math.fsum(
         one.weight
         * math.fsum(
-            pages * (1 - (1 - course.stay) ** count)
-            for count, pages in _rows_of_pages(one.blocks).items()
+            pages * (1 - (1 - course.stay) ** count) for count, pages in _rows_of_pages(one).items()
         )
         for one in some
     )
@@ -263,7 +263,12 @@ def _shorter(ranges: Sequence[ReadRange], course: _Course) -> Sequence[ReadRange
     rows = max(round(course.span), 1)
     if rows >= RANGE_ROWS:
         return ranges
-    return [ReadRange(one.blocks[:rows], one.ages[:rows], one.weight, one.is_cut) for one in ranges]
+    return [_first(one, rows) for one in ranges]
+
+
+@lru_cache(maxsize=256)
+def _first(one: ReadRange, rows: int) -> ReadRange:
+    return ReadRange(one.blocks[:rows], one.ages[:rows], one.weight, one.is_cut)
 
 
 def foreseen(

@@ -49,7 +49,8 @@ _TRIES_MAX = 3  # pages without a row that are drawn for one that has some; arbi
 _NOT_FITTING = "the planner takes another way than the index alone"
 
 
-@dataclass(frozen=True, slots=True)
+# Told apart by identity: what is kept of each would else hash its thousand rows at every look.
+@dataclass(frozen=True, slots=True, eq=False)
 class ReadRange:
     """
     A range.
