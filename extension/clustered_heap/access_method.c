@@ -63,18 +63,12 @@ is_clustered_heap(Relation relation)
 static bool
 place_slot(Relation heap, TupleTableSlot *slot)
 {
-	Relation	index = open_cluster_index(heap);
 	bool		should_free;
-	bool		placed;
-	HeapTuple	row;
+	HeapTuple	row = ExecFetchSlotHeapTuple(slot, true, &should_free);
+	bool		placed = place_row(heap, row, NULL);
 
-	if (index == NULL)
-		return false;
-	row = ExecFetchSlotHeapTuple(slot, true, &should_free);
-	placed = place_row(heap, index, row, NULL);
 	if (should_free)
 		heap_freetuple(row);
-	relation_close(index, RowExclusiveLock);
 	return placed;
 }
 
@@ -99,13 +93,13 @@ clustered_tuple_insert_speculative(Relation heap, TupleTableSlot *slot,
 }
 
 static bool
-all_go_to_end(Relation heap, Relation index, TupleTableSlot **slots, int count)
+all_go_to_end(Relation heap, TupleTableSlot **slots, int count)
 {
 	for (int i = 0; i < count; i++)
 	{
 		bool		should_free;
 		HeapTuple	row = ExecFetchSlotHeapTuple(slots[i], true, &should_free);
-		bool		to_end = row_goes_to_end(heap, index, row);
+		bool		to_end = row_goes_to_end(heap, row);
 
 		if (should_free)
 			heap_freetuple(row);
@@ -124,16 +118,14 @@ clustered_multi_insert(Relation heap, TupleTableSlot **slots, int count,
 					   CommandId cid, InsertOptions options,
 					   BulkInsertState bistate)
 {
-	Relation	index = NULL;
+	/* COPY FREEZE is for tables that are being filled. */
+	bool		is_frozen = (options & HEAP_INSERT_FROZEN) != 0;
 	Batch	   *batch;
 
-	/* COPY FREEZE is for tables that are being filled. */
-	if ((options & HEAP_INSERT_FROZEN) == 0)
-		index = open_cluster_index(heap);
-	if (index == NULL || all_go_to_end(heap, index, slots, count))
+	if (is_frozen)
+		rows_come_unseen(heap);
+	if (is_frozen || all_go_to_end(heap, slots, count))
 	{
-		if (index != NULL)
-			relation_close(index, RowExclusiveLock);
 		heap_routine->multi_insert(heap, slots, count, cid, options, bistate);
 		return;
 	}
@@ -142,14 +134,13 @@ clustered_multi_insert(Relation heap, TupleTableSlot **slots, int count,
 	{
 		bool		should_free;
 		HeapTuple	row = ExecFetchSlotHeapTuple(slots[i], true, &should_free);
-		bool		placed = place_row(heap, index, row, batch);
+		bool		placed = place_row(heap, row, batch);
 
 		if (should_free)
 			heap_freetuple(row);
 		heap_routine->tuple_insert(heap, slots[i], cid, options, placed ? NULL : bistate);
 	}
 	pfree(batch);
-	relation_close(index, RowExclusiveLock);
 }
 
 static TM_Result

@@ -15,29 +15,22 @@
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
+#include "utils/hsearch.h"
 #include "utils/inval.h"
+#include "utils/memutils.h"
 #include "utils/relcache.h"
 #include "utils/syscache.h"
 
 #include "clustered_heap.h"
 
 /*
- * Which index was marked, as far as this session has asked, for a few tables.
+ * What is known of each table that this session has inserted into, by its Oid.
  *
  * A mark that is set or taken away tells other sessions of the index alone, so
  * any change that the relation cache hears of makes us ask again: that takes a
  * microsecond or two.
  */
-typedef struct Known
-{
-	Oid			heap;
-	Oid			index;			/* InvalidOid: none */
-	uint64		changes;		/* when it was asked */
-} Known;
-
-#define KNOWN_INDEXES 64		/* arbitrary: tables that a session fills by turns */
-
-static Known known_indexes[KNOWN_INDEXES];
+static HTAB *known_tables = NULL;
 static uint64 changes = 1;
 
 /*
@@ -97,6 +90,57 @@ index_gives_order(Relation heap, Relation index)
 	return true;
 }
 
+/* Asks which index is marked, and forgets what was known by another one. */
+static void
+ask(Relation heap, Known *known)
+{
+	/* What comes in while we look counts as later. */
+	uint64		changes_before = changes;
+
+	known->empty_key = NULL;
+	known->has_last = false;
+	known->leaf = InvalidBlockNumber;
+	known->leaf_again = false;
+	if (known->context != NULL)
+		MemoryContextReset(known->context);
+	known->index = clustered_index_oid(heap);
+	known->changes = changes_before;
+}
+
+/* What is known of this table, up to date. It stays where it is. */
+Known *
+known_of(Relation heap)
+{
+	static Known *recent = NULL;
+	Oid			relid = RelationGetRelid(heap);
+
+	if (recent == NULL || recent->heap != relid)
+	{
+		bool		found;
+		Known	   *known;
+
+		if (known_tables == NULL)
+		{
+			HASHCTL		options = {0};
+
+			options.keysize = sizeof(Oid);
+			options.entrysize = sizeof(Known);
+			known_tables = hash_create("clustered_heap tables", 64, &options,
+									   HASH_ELEM | HASH_BLOBS);
+		}
+		known = hash_search(known_tables, &relid, HASH_ENTER, &found);
+		if (!found)
+		{
+			memset(known, 0, sizeof(*known));
+			known->heap = relid;
+		}
+		recent = known;
+	}
+	if (recent->changes != changes)
+		ask(heap, recent);
+	return recent;
+}
+
 /*
  * Opens the index that rows of this table are placed by; NULL: they are not
  * placed. To be closed with RowExclusiveLock.
@@ -106,21 +150,10 @@ index_gives_order(Relation heap, Relation index)
  * meanwhile (DROP INDEX CONCURRENTLY), or lose the mark.
  */
 Relation
-open_cluster_index(Relation heap)
+open_known_index(Relation heap, const Known *known)
 {
-	Oid			relid = RelationGetRelid(heap);
-	Known	   *known = &known_indexes[relid % KNOWN_INDEXES];
 	Relation	index;
 
-	if (known->heap != relid || known->changes != changes)
-	{
-		/* What comes in while we look counts as later. */
-		uint64		changes_before = changes;
-
-		known->index = clustered_index_oid(heap);
-		known->heap = relid;
-		known->changes = changes_before;
-	}
 	if (!OidIsValid(known->index) || ReindexIsProcessingIndex(known->index))
 		return NULL;
 	index = try_relation_open(known->index, RowExclusiveLock);

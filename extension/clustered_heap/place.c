@@ -41,7 +41,6 @@
 #include "commands/trigger.h"
 #include "fmgr.h"
 #include "storage/bufmgr.h"
-#include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -50,9 +49,16 @@
 
 PG_FUNCTION_INFO_V1(cluster_place);
 
+/*
+ * Rows that are taken to come behind all others, by the last key, before the
+ * index is asked again. Arbitrary: few enough to be lost among a leaf's.
+ */
+#define LOOKS_SAVED 64
+
 /* Where a row belongs by its key. */
 typedef struct Place
 {
+	Relation	index;			/* open, or NULL: the row goes on behind all others */
 	BlockNumber neighbour;		/* page of the row before it, or else after */
 	bool		at_end;			/* no row stands behind it */
 	BlockNumber above;			/* in a run of equal keys: what an entry's page
@@ -76,70 +82,73 @@ struct Batch
 	}			pages[FLEXIBLE_ARRAY_MEMBER];
 };
 
-/*
- * The tables behind whose end this session's last row in them came (Oids):
- * heap's hint is its own business then. So each session appends to a page of
- * its own, as in plain heap. It says nothing about pages, and may be wrong.
- */
-static HTAB *appended_to = NULL;
-
-/*
- * The row's key as the index compares it. Of equal keys, the place is behind
- * the last one (nextkey).
- */
-static BTScanInsert
-key_of_row(Relation heap, Relation index, HeapTuple row)
+/* Whether the page is a leaf, the key is not below its entries, and some are there. */
+static bool
+begins_before(Relation index, BTScanInsert key, Page page)
 {
-	TupleDesc	desc = RelationGetDescr(heap);
-	BTScanInsert key = _bt_mkscankey(index, NULL);
+	BTPageOpaque opaque = BTPageGetOpaque(page);
 
-	_bt_metaversion(index, &key->heapkeyspace, &key->allequalimage);
-	key->nextkey = true;
-	key->keysz = IndexRelationGetNumberOfKeyAttributes(index);
-	for (int i = 0; i < key->keysz; i++)
-	{
-		AttrNumber	attnum = index->rd_index->indkey.values[i];
-		ScanKey		column = &key->scankeys[i];
-		bool		is_null;
-		Datum		value = heap_getattr(row, attnum, desc, &is_null);
+	return P_ISLEAF(opaque) && !P_IGNORE(opaque) &&
+		PageGetMaxOffsetNumber(page) >= P_FIRSTDATAKEY(opaque) &&
+		_bt_compare(index, key, page, P_FIRSTDATAKEY(opaque)) >= 0;
+}
 
-		/* _bt_mkscankey has made it a key of NULLs. */
-		if (is_null)
-			continue;
-		/* Once here, rather than in each comparison. */
-		if (TupleDescAttr(desc, attnum - 1)->attlen == -1)
-			value = PointerGetDatum(PG_DETOAST_DATUM_PACKED(value));
-		column->sk_argument = value;
-		column->sk_flags &= ~SK_ISNULL;
-	}
-	return key;
+/* Whether the key belongs before all that is on the pages to the right of this one. */
+static bool
+ends_behind(Relation index, BTScanInsert key, Page page)
+{
+	return P_RIGHTMOST(BTPageGetOpaque(page)) ||
+		_bt_compare(index, key, page, P_HIKEY) < 0;
 }
 
 /*
- * The last leaf of the index, locked for reading, if nbtree remembers it and
- * the key belongs there: rows that come in ascending order need no descent.
- * As _bt_search_insert (nbtinsert.c) does it, which forgets the page again
- * when rows come in another order.
+ * The leaf of the row before, or the one to the right of it, locked for
+ * reading, if the key belongs there; else InvalidBuffer. So rows that come in
+ * order need no descent.
+ *
+ * An index becomes shorter only where it is made anew, of which the relation
+ * cache hears; then nothing is remembered (cluster_index.c).
  */
 static Buffer
-remembered_leaf(Relation index, BTScanInsert key)
+leaf_of_row_before(Relation index, BTScanInsert key, BlockNumber block)
 {
-	BlockNumber block = RelationGetTargetBlock(index);
-	Buffer		leaf;
-	Page		page;
-	BTPageOpaque opaque;
+	Buffer		leaf = _bt_getbuf(index, block, BT_READ);
+	Page		page = BufferGetPage(leaf);
 
-	if (block == InvalidBlockNumber)
-		return InvalidBuffer;
-	leaf = _bt_getbuf(index, block, BT_READ);
-	page = BufferGetPage(leaf);
-	opaque = BTPageGetOpaque(page);
-	if (P_RIGHTMOST(opaque) && P_ISLEAF(opaque) && !P_IGNORE(opaque) &&
-		PageGetMaxOffsetNumber(page) >= P_FIRSTDATAKEY(opaque) &&
-		_bt_compare(index, key, page, P_FIRSTDATAKEY(opaque)) >= 0)
-		return leaf;
+	if (begins_before(index, key, page))
+	{
+		if (ends_behind(index, key, page))
+			return leaf;
+		leaf = _bt_relandgetbuf(index, leaf, BTPageGetOpaque(page)->btpo_next, BT_READ);
+		page = BufferGetPage(leaf);
+		if (begins_before(index, key, page) && ends_behind(index, key, page))
+			return leaf;
+	}
 	_bt_relbuf(index, leaf);
 	return InvalidBuffer;
+}
+
+/* The leaf where the key belongs, locked for reading, or InvalidBuffer: the index is empty. */
+static Buffer
+leaf_of_key(Relation heap, Relation index, Known *known, BTScanInsert key)
+{
+	Buffer		leaf = InvalidBuffer;
+	BlockNumber block;
+
+	if (known->leaf_again)
+		leaf = leaf_of_row_before(index, key, known->leaf);
+	if (BufferIsValid(leaf))
+	{
+		known->leaf = BufferGetBlockNumber(leaf);
+		return leaf;
+	}
+	leaf = compat_bt_search(index, heap, key);
+	if (!BufferIsValid(leaf))
+		return InvalidBuffer;
+	block = BufferGetBlockNumber(leaf);
+	known->leaf_again = block == known->leaf;
+	known->leaf = block;
+	return leaf;
 }
 
 static IndexTuple
@@ -155,19 +164,19 @@ last_block(Page page, OffsetNumber offnum)
 	return ItemPointerGetBlockNumber(BTreeTupleGetMaxHeapTID(entry_at(page, offnum)));
 }
 
+/* Finds where the key belongs; false: the index is empty. */
 static bool
-descend(Relation heap, Relation index, HeapTuple row, Place *place)
+look_into_index(Relation heap, Known *known, BTScanInsert key, Place *place)
 {
-	BTScanInsert key = key_of_row(heap, index, row);
-	Buffer		leaf = remembered_leaf(index, key);
+	Relation	index = place->index;
+	Buffer		leaf = leaf_of_key(heap, index, known, key);
+	bool		is_equal = false;
 	Page		page;
 	BTPageOpaque opaque;
 	OffsetNumber first;
 	OffsetNumber low;
 	OffsetNumber high;
 
-	if (!BufferIsValid(leaf))
-		leaf = compat_bt_search(index, heap, key);
 	if (!BufferIsValid(leaf))
 		return false;
 	page = BufferGetPage(leaf);
@@ -184,9 +193,13 @@ descend(Relation heap, Relation index, HeapTuple row, Place *place)
 	while (low < high)
 	{
 		OffsetNumber middle = low + (high - low) / 2;
+		int32		compared = _bt_compare(index, key, page, middle);
 
-		if (_bt_compare(index, key, page, middle) >= 0)
+		if (compared >= 0)
+		{
 			low = OffsetNumberNext(middle);
+			is_equal = compared == 0;
+		}
 		else
 			high = middle;
 	}
@@ -194,84 +207,223 @@ descend(Relation heap, Relation index, HeapTuple row, Place *place)
 	place->at_end = P_RIGHTMOST(opaque) && low > PageGetMaxOffsetNumber(page);
 	/* The run may have begun on a leaf before this one. */
 	place->above = InvalidBlockNumber;
-	if (_bt_compare(index, key, page, first) == 0)
+	if (is_equal && _bt_compare(index, key, page, first) == 0)
 		place->above = ItemPointerGetBlockNumber(BTreeTupleGetHeapTID(entry_at(page, first)));
 	place->leaf = leaf;
 	place->leaf_block = BufferGetBlockNumber(leaf);
 	_bt_unlockbuf(index, leaf);
-	pfree(key);
 	return true;
 }
 
 /*
- * Finds where the row belongs; false: the index is empty.
- *
  * Comparing values that are passed by reference may leave memory behind, and
- * not every caller's context ends with the row.
+ * not every caller's context ends with the row. NULL: none will be left.
  */
-static bool
-find_place(Relation heap, Relation index, HeapTuple row, Place *place)
+static MemoryContext
+begin_comparing(const Known *known)
 {
-	TupleDesc	desc = RelationGetDescr(index);
-	bool		by_value = true;
 	MemoryContext context;
-	MemoryContext before;
-	bool		found;
 
-	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
-		by_value = by_value && TupleDescAttr(desc, i)->attbyval;
-	if (by_value)
-		return descend(heap, index, row, place);
+	if (known->by_value)
+		return NULL;
 	context = AllocSetContextCreate(CurrentMemoryContext, "clustered_heap row",
 									ALLOCSET_SMALL_SIZES);
-	before = MemoryContextSwitchTo(context);
-	found = descend(heap, index, row, place);
-	MemoryContextSwitchTo(before);
+	MemoryContextSwitchTo(context);
+	return context;
+}
+
+static void
+end_comparing(MemoryContext context)
+{
+	if (context == NULL)
+		return;
+	MemoryContextSwitchTo(MemoryContextGetParent(context));
 	MemoryContextDelete(context);
+}
+
+/*
+ * Finds where a key belongs: first by the last key, if it is enough to know
+ * that it comes behind all others.
+ */
+static bool
+find_key(Relation heap, Known *known, BTScanInsert key, bool may_go_on, bool in_batch,
+		 Place *place)
+{
+	uint64		changes = known->changes;
+	bool		goes_on = key_goes_on(known, heap, key);
+
+	if (goes_on && may_go_on && known->looks_saved < LOOKS_SAVED)
+	{
+		key_keep_last(known, heap, key, changes);
+		known->looks_saved++;
+		place->at_end = true;
+		place->leaf = InvalidBuffer;
+		return true;
+	}
+	if (place->index == NULL)
+		place->index = open_known_index(heap, known);
+	if (place->index == NULL || !look_into_index(heap, known, key, place))
+		return false;
+	known->looks_saved = 0;
+	if (!place->at_end)
+	{
+		/* Others have gone on. */
+		if (goes_on)
+			key_forget_last(known);
+	}
+	/* Rows of a batch that are higher may not be in the index yet. */
+	else if (goes_on || !in_batch || !known->has_last)
+		key_keep_last(known, heap, key, changes);
+	return true;
+}
+
+/*
+ * Finds where a row belongs; false: nowhere, since no index is marked or it is
+ * empty. place->index stays open if it was opened, place->leaf pinned if valid.
+ */
+static bool
+find_place(Relation heap, Known *known, HeapTuple row, bool may_go_on, bool in_batch,
+		   Place *place)
+{
+	BTScanInsertData key;
+	MemoryContext context;
+	bool		found;
+
+	place->index = NULL;
+	if (!OidIsValid(known->index))
+		return false;
+	if (known->empty_key == NULL)
+	{
+		place->index = open_known_index(heap, known);
+		if (place->index == NULL)
+			return false;
+		key_of_index(known, place->index);
+	}
+	context = begin_comparing(known);
+	key_of_row(known, heap, row, &key);
+	found = find_key(heap, known, &key, may_go_on, in_batch, place);
+	end_comparing(context);
+	return found;
+}
+
+static void
+close_index(const Place *place)
+{
+	if (place->index != NULL)
+		relation_close(place->index, RowExclusiveLock);
+}
+
+/*
+ * The highest page that a row of this leaf lies on, the neighbour's apart, or
+ * InvalidBlockNumber. The leaf is locked.
+ *
+ * A row in a full neighbourhood costs this walk over some hundred entries, so
+ * it does nothing else.
+ */
+static BlockNumber
+highest_block(Page page, BlockNumber neighbour)
+{
+	OffsetNumber end = PageGetMaxOffsetNumber(page);
+	BlockNumber highest = InvalidBlockNumber;
+	int64		above = -1;
+
+	for (OffsetNumber offnum = P_FIRSTDATAKEY(BTPageGetOpaque(page)); offnum <= end; offnum++)
+	{
+		IndexTuple	entry = entry_at(page, offnum);
+		ItemPointer tids = &entry->t_tid;
+		int			count = 1;
+
+		if (unlikely(BTreeTupleIsPosting(entry)))
+		{
+			tids = BTreeTupleGetPosting(entry);
+			count = BTreeTupleGetNPosting(entry);
+		}
+		for (int i = 0; i < count; i++)
+		{
+			BlockNumber block = ItemPointerGetBlockNumberNoCheck(&tids[i]);
+
+			if ((int64) block > above && block != neighbour)
+				above = highest = block;
+		}
+	}
+	return highest;
+}
+
+/*
+ * The pages that rows of this leaf lie on, without two of them; their number.
+ * A few may stand more than once. The leaf is locked.
+ */
+static int
+other_blocks(Page page, BlockNumber neighbour, BlockNumber highest, BlockNumber *blocks)
+{
+	OffsetNumber end = PageGetMaxOffsetNumber(page);
+	BlockNumber seen[64];
+	int			found = 0;
+
+	for (int i = 0; i < lengthof(seen); i++)
+		seen[i] = highest;
+	for (OffsetNumber offnum = P_FIRSTDATAKEY(BTPageGetOpaque(page)); offnum <= end; offnum++)
+	{
+		IndexTuple	entry = entry_at(page, offnum);
+		bool		is_posting = BTreeTupleIsPosting(entry);
+		int			count = is_posting ? BTreeTupleGetNPosting(entry) : 1;
+
+		for (int i = 0; i < count; i++)
+		{
+			ItemPointer tid = is_posting ? BTreeTupleGetPostingN(entry, i) : &entry->t_tid;
+			BlockNumber block = ItemPointerGetBlockNumber(tid);
+			BlockNumber *place = &seen[block % lengthof(seen)];
+
+			if (block == *place || block == highest || block == neighbour)
+				continue;
+			*place = block;
+			blocks[found++] = block;
+		}
+	}
 	return found;
 }
 
 /*
- * The pages that the rows of this leaf lie on beside the neighbour's, some of
- * them more than once; releases the leaf. Returns their number.
- *
- * It has been unlocked meanwhile and may have been split, which leaves it a
- * part of the neighbourhood, or deleted.
+ * Locks the leaf for reading, where the row has been found to belong; false,
+ * and no lock: it has been deleted since. If it has been split it is still
+ * a part of the neighbourhood.
  */
-static int
-blocks_of_leaf(Relation index, const Place *place, BlockNumber *blocks)
+static bool
+lock_leaf_again(const Place *place)
 {
-	Buffer		leaf = place->leaf;
-	int			count = 0;
-	Page		page;
 	BTPageOpaque opaque;
 
-	_bt_lockbuf(index, leaf, BT_READ);
-	page = BufferGetPage(leaf);
-	opaque = BTPageGetOpaque(page);
+	_bt_lockbuf(place->index, place->leaf, BT_READ);
+	opaque = BTPageGetOpaque(BufferGetPage(place->leaf));
 	if (P_ISLEAF(opaque) && !P_IGNORE(opaque))
-	{
-		OffsetNumber end = PageGetMaxOffsetNumber(page);
+		return true;
+	_bt_unlockbuf(place->index, place->leaf);
+	return false;
+}
 
-		for (OffsetNumber offnum = P_FIRSTDATAKEY(opaque); offnum <= end; offnum++)
-		{
-			IndexTuple	entry = entry_at(page, offnum);
-			bool		is_posting = BTreeTupleIsPosting(entry);
-			int			row_count = is_posting ? BTreeTupleGetNPosting(entry) : 1;
+/* A page with room that rows of this leaf lie on, the neighbour's apart, or InvalidBlockNumber. */
+static BlockNumber
+block_of_leaf(Relation heap, const Place *place, const Need *need)
+{
+	Page		page = BufferGetPage(place->leaf);
+	BlockNumber blocks[MaxTIDsPerBTreePage];
+	BlockNumber highest;
+	int			count;
 
-			for (int i = 0; i < row_count; i++)
-			{
-				ItemPointer tid = is_posting ? BTreeTupleGetPostingN(entry, i) : &entry->t_tid;
-				BlockNumber block = ItemPointerGetBlockNumber(tid);
-
-				if (block != place->neighbour &&
-					(count == 0 || block != blocks[count - 1]))
-					blocks[count++] = block;
-			}
-		}
-	}
-	_bt_relbuf(index, leaf);
-	return count;
+	if (!lock_leaf_again(place))
+		return InvalidBlockNumber;
+	highest = highest_block(page, place->neighbour);
+	_bt_unlockbuf(place->index, place->leaf);
+	if (highest == InvalidBlockNumber)
+		return InvalidBlockNumber;
+	/* Most rows go there, so the others are gone through only where one does not. */
+	if (block_exists(heap, highest) && block_takes(heap, highest, need))
+		return highest;
+	if (!lock_leaf_again(place))
+		return InvalidBlockNumber;
+	count = other_blocks(page, place->neighbour, highest, blocks);
+	_bt_unlockbuf(place->index, place->leaf);
+	return highest_recorded_with_room(heap, blocks, count, need);
 }
 
 Batch *
@@ -306,82 +458,95 @@ page_for_latecomers(Relation heap, const Place *place, const Need *need, Batch *
 	return batch->pages[i].taken;
 }
 
-/* The page for a row, by the three steps above; releases the leaf. */
+/* The page for a row, by the three steps above. */
 static BlockNumber
-block_of_place(Relation heap, Relation index, Place *place, const Need *need,
-			   Batch *batch)
+block_of_place(Relation heap, const Place *place, const Need *need, Batch *batch)
 {
-	/* Read after the index: what its entries name is there by now. */
-	BlockNumber end = RelationGetNumberOfBlocks(heap);
-	BlockNumber blocks[MaxTIDsPerBTreePage];
 	BlockNumber block;
-	int			count;
 
-	if (place->neighbour < end && block_takes(heap, place->neighbour, need))
-	{
-		ReleaseBuffer(place->leaf);
+	if (block_exists(heap, place->neighbour) && block_takes(heap, place->neighbour, need))
 		return place->neighbour;
-	}
-	count = blocks_of_leaf(index, place, blocks);
-	block = highest_with_room(heap, blocks, count, need);
+	block = block_of_leaf(heap, place, need);
 	if (block != InvalidBlockNumber)
 		return block;
 	return page_for_latecomers(heap, place, need, batch);
 }
 
-/* Whether this row and the one before it come behind all others; notes it. */
-static bool
-goes_on_behind(Oid heap, bool at_end)
-{
-	bool		found = false;
-
-	if (appended_to == NULL)
-	{
-		HASHCTL		options = {0};
-
-		options.keysize = sizeof(Oid);
-		options.entrysize = sizeof(Oid);
-		appended_to = hash_create("clustered_heap appended to", 64, &options,
-								  HASH_ELEM | HASH_BLOBS);
-	}
-	(void) hash_search(appended_to, &heap, at_end ? HASH_ENTER : HASH_REMOVE, &found);
-	return at_end && found;
-}
-
 /*
  * Sets heap's hint for the row that is about to be inserted; false: heap is to
  * do as it would without us.
+ *
+ * A row that comes behind all others after one that did is heap's own business:
+ * so each session appends to a page of its own, as in plain heap.
  */
 bool
-place_row(Relation heap, Relation index, HeapTuple row, Batch *batch)
+place_row(Relation heap, HeapTuple row, Batch *batch)
 {
+	Known	   *known = known_of(heap);
+	bool		went_on = known->goes_on;
+	bool		placed = false;
 	Need		need = need_of_row(heap, row);
 	Place		place;
 
-	/* Heap will refuse it. */
+	/* Heap will refuse a longer one. */
 	if (need.len > MaxHeapTupleSize)
 		return false;
-	if (!find_place(heap, index, row, &place))
-		return false;
-	if (goes_on_behind(RelationGetRelid(heap), place.at_end))
+	if (find_place(heap, known, row, went_on, batch != NULL, &place))
 	{
-		ReleaseBuffer(place.leaf);
-		return false;
+		known->goes_on = place.at_end;
+		if (!went_on || !place.at_end)
+		{
+			RelationSetTargetBlock(heap, block_of_place(heap, &place, &need, batch));
+			placed = true;
+		}
+		if (BufferIsValid(place.leaf))
+			ReleaseBuffer(place.leaf);
 	}
-	RelationSetTargetBlock(heap, block_of_place(heap, index, &place, &need, batch));
-	return true;
+	close_index(&place);
+	return placed;
 }
 
-/* Whether the row comes behind all that are there; so does every row of an empty table. */
+/*
+ * Whether a row of a batch comes behind all that are there; so does every row
+ * of an empty table, or where no index is marked.
+ */
 bool
-row_goes_to_end(Relation heap, Relation index, HeapTuple row)
+row_goes_to_end(Relation heap, HeapTuple row)
 {
 	Place		place;
+	bool		to_end = true;
 
-	if (!find_place(heap, index, row, &place))
-		return true;
-	ReleaseBuffer(place.leaf);
-	return place.at_end;
+	if (find_place(heap, known_of(heap), row, true, true, &place))
+	{
+		to_end = place.at_end;
+		if (BufferIsValid(place.leaf))
+			ReleaseBuffer(place.leaf);
+	}
+	close_index(&place);
+	return to_end;
+}
+
+/* Rows are about to come of which place_row and row_goes_to_end hear nothing. */
+void
+rows_come_unseen(Relation heap)
+{
+	key_forget_last(known_of(heap));
+}
+
+/* A version with a key that is not below the last one is the last one now. */
+static void
+note_key(Relation heap, Known *known, HeapTuple row)
+{
+	BTScanInsertData key;
+	MemoryContext context;
+
+	if (!known->has_last)
+		return;
+	context = begin_comparing(known);
+	key_of_row(known, heap, row, &key);
+	if (key_goes_on(known, heap, &key))
+		key_forget_last(known);
+	end_comparing(context);
 }
 
 /*
@@ -391,19 +556,14 @@ row_goes_to_end(Relation heap, Relation index, HeapTuple row)
 void
 place_version(Relation heap, HeapTuple row, ItemPointer old)
 {
-	Need		need = need_of_row(heap, row);
-	Need		beside = need;
-	Relation	index;
+	Need		beside = need_of_row(heap, row);
 
 	/* The reserve is for this. */
 	beside.reserve = 0;
 	if (block_takes(heap, ItemPointerGetBlockNumber(old), &beside))
-		return;
-	index = open_cluster_index(heap);
-	if (index == NULL)
-		return;
-	(void) place_row(heap, index, row, NULL);
-	relation_close(index, RowExclusiveLock);
+		note_key(heap, known_of(heap), row);
+	else
+		(void) place_row(heap, row, NULL);
 }
 
 /* The trigger. The row is returned as it came. */
@@ -411,8 +571,6 @@ Datum
 cluster_place(PG_FUNCTION_ARGS)
 {
 	TriggerData *trigger = (TriggerData *) fcinfo->context;
-	Relation	heap;
-	Relation	index;
 
 	if (!CALLED_AS_TRIGGER(fcinfo))
 		ereport(ERROR,
@@ -426,16 +584,8 @@ cluster_place(PG_FUNCTION_ARGS)
 				 errmsg("trigger \"%s\" calls cluster_place() for something else than BEFORE INSERT ... FOR EACH ROW",
 						trigger->tg_trigger->tgname)));
 
-	heap = trigger->tg_relation;
 	/* Tables of access method clustered_heap are placed without. */
-	if (is_heap(heap))
-	{
-		index = open_cluster_index(heap);
-		if (index != NULL)
-		{
-			(void) place_row(heap, index, trigger->tg_trigtuple, NULL);
-			relation_close(index, RowExclusiveLock);
-		}
-	}
+	if (is_heap(trigger->tg_relation))
+		(void) place_row(trigger->tg_relation, trigger->tg_trigtuple, NULL);
 	return PointerGetDatum(trigger->tg_trigtuple);
 }

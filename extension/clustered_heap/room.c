@@ -14,6 +14,7 @@
 #include "access/htup_details.h"
 #include "storage/bufmgr.h"
 #include "storage/freespace.h"
+#include "storage/smgr.h"
 #include "utils/rel.h"
 
 #include "clustered_heap.h"
@@ -123,6 +124,20 @@ look_at_block(Relation heap, BlockNumber block, const Need *need, Size *left)
 	return takes;
 }
 
+/*
+ * Whether the table has that page. The kernel is asked only about pages behind
+ * those that this session has seen: what has truncated the table since has
+ * waited for the lock that our caller has, and told us of it.
+ */
+bool
+block_exists(Relation heap, BlockNumber block)
+{
+	BlockNumber seen = RelationGetSmgr(heap)->smgr_cached_nblocks[MAIN_FORKNUM];
+
+	return (seen != InvalidBlockNumber && block < seen) ||
+		block < RelationGetNumberOfBlocks(heap);
+}
+
 bool
 block_takes(Relation heap, BlockNumber block, const Need *need)
 {
@@ -132,33 +147,19 @@ block_takes(Relation heap, BlockNumber block, const Need *need)
 }
 
 /*
- * The highest of these pages that takes the row, or InvalidBlockNumber. Sorts
- * the array, in which a page may stand more than once.
- *
- * The first one is read, and pruned if that helps; of the others those that
- * have room by the map. Most rows go to the first, so the others are put in
- * order only where one does not.
+ * The highest of these pages that has room by the map, and has it, or
+ * InvalidBlockNumber. Sorts the array, in which a page may stand more than once.
  */
 BlockNumber
-highest_with_room(Relation heap, BlockNumber *blocks, int count, const Need *need)
+highest_recorded_with_room(Relation heap, BlockNumber *blocks, int count, const Need *need)
 {
-	/* Read after the index: what its entries name is there by now. */
-	BlockNumber end = RelationGetNumberOfBlocks(heap);
 	Size		wanted = free_for(need, need->len);
-	BlockNumber highest = 0;
 	Size		left;
 
-	if (count == 0)
-		return InvalidBlockNumber;
-	for (int i = 0; i < count; i++)
-		highest = Max(highest, blocks[i]);
-	if (highest < end && look_at_block(heap, highest, need, &left))
-		return highest;
 	sort_blocks_down(blocks, count);
 	for (int i = 0; i < count; i++)
 	{
-		if (blocks[i] >= end || blocks[i] == highest ||
-			(i > 0 && blocks[i] == blocks[i - 1]))
+		if ((i > 0 && blocks[i] == blocks[i - 1]) || !block_exists(heap, blocks[i]))
 			continue;
 		if (GetRecordedFreeSpace(heap, blocks[i]) < wanted)
 			continue;
