@@ -12,7 +12,7 @@ turns. A test marked `contrib` has one server with contrib modules and one witho
 two versions; one marked `each` has every version.
 Servers that `--server` names are never left out.
 
-Run folders are made in memory where there is room for them.
+Run folders and `tmp_path` are made in memory where there is room for them.
 """
 
 from __future__ import annotations
@@ -91,6 +91,8 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     os.environ.setdefault("PGHEADROOM_TMPDIR", str(fast_place()))
+    # As pytest calls it: where `tmp_path` lies.
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(fast_place(programs=True)))
     config.stash[ASKED_FOR] = [find_programs(folder) for folder in config.getoption("--server")]
     config.stash[FOR_LONG] = _named("PGHEADROOM_LONG_TEST_SERVERS")
     config.stash[SERVERS] = [
