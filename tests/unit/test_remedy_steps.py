@@ -27,6 +27,7 @@ from pgheadroom.plan.remedies import (
 )
 from pgheadroom.plan.remedy_contradictions import contradiction
 from pgheadroom.plan.remedy_statements import remade
+from pgheadroom.plan.statements import order_keys
 from pgheadroom.plan.steps import check_plan
 from pgheadroom.plan.text import as_markdown, as_text
 from pgheadroom.plan.values import Plan, Target
@@ -273,6 +274,39 @@ def test_texts_are_those_of_the_fields() -> None:
         check_plan(replace(sound, remedies=(replace(one, kind="vacuum"),)))
     with pytest.raises(InputError, match="expected them in order"):
         check_plan(replace(sound, remedies=(replace(one, number=2),)))
+
+
+@pytest.mark.parametrize(
+    ("key", "order"),
+    [
+        ("(v)", "v"),
+        ('(v DESC, "o ""d" NULLS FIRST) INCLUDE (w)', 'v DESC, "o ""d" NULLS FIRST'),
+        ("(v) WITH (fillfactor='90')", "v"),
+        ("(v, ((w + 1)))", None),
+        ("(lower(v))", None),
+        ("(v text_pattern_ops)", None),
+        ('(v COLLATE "C")', None),
+        ('(v, "a\nb")', None),
+        ("(v DESC, w LIMIT 1)", None),
+    ],
+)
+def test_the_order_of_an_index_for_pg_repack(key: str, order: str | None) -> None:
+    """Columns as ORDER BY takes them, and no other text, whoever wrote the plan."""
+    sound = plan(step("cluster_table", "pg_repack by columns", index=index("t_v", 16401)))
+    check_plan(sound)
+    (made,) = sound.remedies or ()
+    assert made.command is not None
+    assert "--order-by=v" in made.command.split()
+    other = replace(
+        made,
+        index=index("t_v", 16401, definition=f"CREATE INDEX t_v ON public.t USING btree {key}"),
+    )
+    assert order_keys(other.index.definition if other.index else "") == order
+    if order is None:
+        with pytest.raises(InputError, match=r"which pg_repack orders by|does not make"):
+            check_plan(replace(sound, remedies=(other,)))
+    else:
+        check_plan(replace(sound, remedies=(remade(other, TARGET),)))
 
 
 @pytest.mark.parametrize(

@@ -85,8 +85,8 @@ _ToolOption = Annotated[
     str | None,
     typer.Option(
         "--tool",
-        help="Of the plan: auto (REPACK CONCURRENTLY, from 19 on), repack, or cluster, which locks "
-        "the table.",
+        help="Of the plan: auto (the best that locks for a moment alone), or repack (from 19 on), "
+        "pg_squeeze, pg_repack, cluster, which locks the table.",
     ),
 ]
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from pgheadroom.clustering.planning import check_tool, plan_order
 from pgheadroom.doctor.planning import refuse_standby
@@ -38,7 +37,8 @@ def order_and_plan(
         target: A connection, as libpq takes it.
         parameters: Of the connection, beside it.
         wish: What is looked at; tables that are named are planned whatever they pay.
-        how: `auto`: only by what lets clients go on; or `cluster`, `repack`.
+        how: `auto`: only by what lets clients go on; or `cluster`,
+            `repack`, `pg_squeeze`, `pg_repack`.
         say: Told what happens, for people.
         sleep: Waits.
 
@@ -62,15 +62,8 @@ def order_and_plan(
             report,
             oids,
             facts,
-            replace(read_catalog(connection).target, is_superuser=_is_superuser(facts)),
+            replace(read_catalog(connection).target, is_superuser=facts.is_superuser()),
             how,
             is_named=bool(wish.tables),
         )
     return report, plan
-
-
-def _is_superuser(facts: RemedyFacts) -> bool:
-    row: list[Mapping[str, Any]] = list(
-        facts.rows("SELECT rolsuper AS is_one FROM pg_roles WHERE rolname = current_user")
-    )
-    return bool(row and row[0]["is_one"])

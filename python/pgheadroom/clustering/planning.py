@@ -21,7 +21,7 @@ from pgheadroom.plan.values import Plan, Target, now_text
 from pgheadroom.quoting import printable
 
 RULE = "order"
-TOOLS = ("auto", "cluster", "repack")
+TOOLS = ("auto", "cluster", "repack", "pg_squeeze", "pg_repack")
 
 
 def check_tool(how: str) -> None:

@@ -6,15 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pgheadroom.doctor.remedy_facts import FactRow, RemedyFacts, index_of, is_shown, table_of
 from pgheadroom.doctor.remedy_steps import NotAStep, finding_number, unmade
 from pgheadroom.doctor.rewriting import copied_bytes, rewriting_facts, tools_for
 from pgheadroom.doctor.values import Finding, FindingNumber
 from pgheadroom.order.values import RANGE_ROWS, IndexOrder
-from pgheadroom.plan.remedies import Claim, RemedyStep, RemedyTool
+from pgheadroom.plan.remedies import Claim, PlannedIndex, RemedyStep, RemedyTool
 from pgheadroom.plan.remedy_statements import remade
+from pgheadroom.plan.statements import OPTIONS, ORDERING, order_keys, tool_of
 from pgheadroom.plan.values import Target
 from pgheadroom.quoting import printable
 from pgheadroom.types import Interval
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 _CLAIM_FRAC = 0.05
 """What the layout of rows, and ranges that begin at another row, are off by."""
-_HOW = {"auto": "auto", "repack": "repack", "vacuum-full": "cluster"}
+_HOW = {name: name for name in ("auto", *OPTIONS)} | {"vacuum-full": "cluster"}
 """Of ways to rewrite a table those that put it in order; who takes VACUUM FULL takes its lock."""
 
 
@@ -76,7 +77,7 @@ def clustered(facts: RemedyFacts, finding: Finding, how: str, target: Target) ->
         facts: Asks the database.
         finding: With `order_numbers`.
         how: `auto`: only by what lets clients go on; `best`: else by CLUSTER; or `cluster`,
-            `repack`.
+            `repack`, `pg_squeeze`, `pg_repack`.
         target: The database.
 
     Raises:
@@ -104,7 +105,7 @@ def clustered(facts: RemedyFacts, finding: Finding, how: str, target: Target) ->
         how="ranges of 1,000 rows are read again, at most 1,000 pages",
         of={},
     )
-    tool = _tool(facts.settings(), found, target, how)
+    tool = _tool(facts.settings(), found, target, how, index)
     step = unmade(finding, "cluster_table", tool, table_of(row), finding.text, (claim,))
     new_bytes = finding_number(finding, "fresh_bytes")
     return replace(step, index=index, copied_bytes=copied_bytes(found, new_bytes))
@@ -123,14 +124,10 @@ def clustered_as_wished(
         target: The database.
 
     Raises:
-        NotAStep: Such a rewrite is none that puts rows in order, or as in `clustered`.
+        NotAStep: None is wanted, or as in `clustered`.
     """
     if rewrite == "none":
         raise NotAStep("rewrites were not wanted")
-    if not finding.remedy.sql:
-        raise NotAStep(finding.remedy.text)
-    if rewrite not in _HOW:
-        raise NotAStep(f"no plan has {rewrite} put rows in order")
     return clustered(facts, finding, _HOW[rewrite], target)
 
 
@@ -142,30 +139,39 @@ def step_or_why(connection: psycopg.Connection[Any], finding: Finding) -> Remedy
         connection: From `read_only_session`.
         finding: With `order_numbers`.
     """
+    facts = RemedyFacts(connection)
     target = Target(
         system_identifier=None,
         database_oid=0,
-        database="",
+        database=connection.info.dbname,
         server_version=str(connection.info.server_version // 10000),
-        is_superuser=False,
+        is_superuser=facts.is_superuser(),
     )
     try:
-        step = clustered(RemedyFacts(connection), finding, "best", target)
+        step = clustered(facts, finding, "best", target)
     except NotAStep as why:
         return str(why)
     return remade(step, target)
 
 
-def _tool(settings: Mapping[str, str], found: FactRow, target: Target, how: str) -> RemedyTool:
+def _tool(
+    settings: Mapping[str, str], found: FactRow, target: Target, how: str, index: PlannedIndex
+) -> RemedyTool:
     tools, unfit = tools_for(settings, target.major, found)
-    if how != "cluster" and "REPACK (CONCURRENTLY)" in tools:
-        return "REPACK USING INDEX"
-    if how == "repack":
-        raise NotAStep(f"repack cannot cluster it: {unfit['REPACK (CONCURRENTLY)']}")
+    if "pg_repack" in tools and order_keys(index.definition) is None:
+        tools.remove("pg_repack")
+        unfit["pg_repack"] = f"{index.relation.called} has more than columns, which it orders by"
+    ways = {tool: way for way, tool in ORDERING.items()}
+    usable = [tool for tool in tools if tool in ways and OPTIONS.get(how, tool) == tool]
+    if how != "cluster" and usable:
+        return cast("RemedyTool", ways[usable[0]])
+    if how in OPTIONS:
+        raise NotAStep(f"{how} cannot cluster it: {unfit[tool_of(how)]}")
     if how == "auto":
+        others = "; ".join(f"{tool}: {why}" for tool, why in unfit.items())
         raise NotAStep(
-            "only CLUSTER is there, which takes ACCESS EXCLUSIVE: nobody reads or writes the table "
-            "until it ends; it is a step where the tool `cluster` is asked for, and in plans of "
-            "findings where VACUUM FULL is, which locks as much"
+            f"only CLUSTER is there ({others}), which takes ACCESS EXCLUSIVE: nobody reads or "
+            "writes the table until it ends; it is a step where the tool `cluster` is asked for, "
+            "and in plans of findings where VACUUM FULL is, which locks as much"
         )
     return "CLUSTER"

@@ -86,7 +86,7 @@ def examine_and_plan(
             facts = RemedyFacts(connection)
             grounds = PlanGrounds(
                 facts=facts,
-                target=replace(catalog.target, is_superuser=_is_superuser(facts)),
+                target=replace(catalog.target, is_superuser=facts.is_superuser()),
                 standbys=standby_evidence(connection, standbys, ahead_s=ahead_s),
                 wal=wal,
             )
@@ -117,8 +117,3 @@ def _watched(
     except (psycopg.Error, KeyboardInterrupt, SystemExit):
         say("the interval was cut short")
         return None
-
-
-def _is_superuser(facts: RemedyFacts) -> bool:
-    row = facts.rows("SELECT rolsuper AS is_one FROM pg_roles WHERE rolname = current_user")
-    return bool(row and row[0]["is_one"])

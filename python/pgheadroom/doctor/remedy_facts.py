@@ -127,6 +127,11 @@ class RemedyFacts:
         rows = self._connection.execute("SELECT name, setting FROM pg_settings").fetchall()
         return {str(name): str(setting) for name, setting in rows}
 
+    def is_superuser(self) -> bool:
+        """Whether the role that asks is one."""
+        (row,) = self.rows("SELECT rolsuper AS is_one FROM pg_roles WHERE rolname = current_user")
+        return bool(row["is_one"])
+
     def rows(self, query: str) -> list[FactRow]:
         """Of a query without parameters."""
         from psycopg.rows import dict_row  # noqa: PLC0415 - loads libpq

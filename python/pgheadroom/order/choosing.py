@@ -27,9 +27,7 @@ def chosen(table: TableOrder, *, is_named: bool) -> IndexOrder | str:
         and index.pages_per_range.low >= TIMES_FROM * index.pages_fresh.high
     ]
     if not lost:
-        if not any(index.evidence == "sampled" for index in table.indexes):
-            return "no range of it was read"
-        return f"no range lies on {TIMES_FROM:g} times the pages of a clustered one"
+        return _why_none(table)
     marked = [index for index in table.indexes if index.is_marked]
     if marked and marked[0] not in lost and marked[0].evidence == "sampled":
         return f"it lies in the order of {marked[0].name}, by which it is clustered"
@@ -50,6 +48,28 @@ def chosen(table: TableOrder, *, is_named: bool) -> IndexOrder | str:
             "nothing says how often ranges are read; name the table to have a step all the same"
         )
     return max(paying, key=_saved_s)
+
+
+def _why_none(table: TableOrder) -> str:
+    """Why no index is known to have lost its order."""
+    read = [index for index in table.indexes if index.evidence == "sampled"]
+    if not read:
+        return "no range of it was read"
+    most = max(read, key=lambda index: index.times_fresh.mid)
+    now = most.pages_per_range
+    if now.mid >= TIMES_FROM * most.pages_fresh.high:
+        return (
+            f"too little of it was read to tell: a range by {most.name} lies on {now.low:.0f} to "
+            f"{now.high:.0f} pages, of a clustered table on {most.pages_fresh.mid:.0f}; let more "
+            "of its pages be read"
+        )
+    unread = [
+        f"{index.name}: {index.not_sampled}"
+        for index in table.indexes
+        if index.evidence != "sampled"
+    ]
+    left = f"; not read were {'; '.join(unread)}" if unread else ""
+    return f"no range lies on {TIMES_FROM:g} times the pages of a clustered one{left}"
 
 
 def _saved_s(index: IndexOrder) -> float:

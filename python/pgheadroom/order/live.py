@@ -59,6 +59,7 @@ class OrderWish:
         seed: Of what is drawn.
         prices: Of pages and locks.
         pages_min: Of a table; None: of those that are named any number, else 1 MiB.
+        index: Only ranges of the index of this name; None: of all.
     """
 
     tables: tuple[str, ...] = ()
@@ -68,6 +69,7 @@ class OrderWish:
     seed: int = 1
     prices: OrderPrices = field(default_factory=OrderPrices)
     pages_min: int | None = None
+    index: str | None = None
 
 
 def order_live(
@@ -112,7 +114,8 @@ def order_by(
     """
     with kept_settings(connection):
         try:
-            report = OrderAsking(connection, OrderWish(tables=(f"{schema}.{table}",))).report()
+            wish = OrderWish(tables=(f"{schema}.{table}",), index=index)
+            report = OrderAsking(connection, wish).report()
         except InputError:
             return None
     return next(
@@ -376,6 +379,8 @@ class OrderAsking:
     def _ranges(self, reader: RangeReader, row: AnsweredRow, budget: SampleBudget) -> Ranges:
         if not self._wish.samples:
             return Ranges((), "samples were switched off")
+        if self._wish.index not in (None, row["name"]):
+            return Ranges((), "another index was asked for")
         why = why_unreadable(row)
         if why is None and self._moment["in_recovery"] and row["persistence"] == "u":
             why = "an unlogged table is not readable on a standby"

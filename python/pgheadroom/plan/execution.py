@@ -20,7 +20,7 @@ from pgheadroom.plan.guard import SqueezeGuard
 from pgheadroom.plan.marks import Catalog
 from pgheadroom.plan.record import AppliedRecord, StepRecord, TableState
 from pgheadroom.plan.session import heap_bytes, holders, look_now
-from pgheadroom.plan.statements import TRAITS, one_line
+from pgheadroom.plan.statements import ORDERING, TRAITS, one_line
 from pgheadroom.plan.values import Plan, PlanStep, Step, now_text
 from pgheadroom.progress import Say
 
@@ -258,7 +258,7 @@ class Execution:
         """Run it; whether a worker of pg_squeeze that did it was ended, for it waited too long."""
         import psycopg  # noqa: PLC0415 - loads libpq, which most commands do not need
 
-        if step.tool != "pg_squeeze" or step.table is None:
+        if ORDERING.get(step.tool, step.tool) != "pg_squeeze" or step.table is None:
             self._connection.execute(statement.encode())
             return False
         with SqueezeGuard(
@@ -337,5 +337,6 @@ def _copies_first(step: PlanStep) -> bool:
     """Whether it waits for the lock that stops everybody behind all its work."""
     if step.tool in ("CREATE INDEX", "REINDEX"):
         return True  # it waits for older transactions behind its build
-    traits = {str(tool): found for tool, found in TRAITS.items()}.get(step.tool)
+    tool = ORDERING.get(step.tool, step.tool)
+    traits = {str(each): found for each, found in TRAITS.items()}.get(tool)
     return traits is not None and traits.lock_is_last

@@ -41,6 +41,8 @@ RemedyTool = Literal[
     "VACUUM FULL",
     "CLUSTER",
     "REPACK USING INDEX",
+    "pg_squeeze by index",
+    "pg_repack by columns",
 ]
 ClaimMeasure = Literal[
     "given_back_bytes",

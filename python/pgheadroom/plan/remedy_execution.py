@@ -25,7 +25,7 @@ from pgheadroom.plan.remedy_look import (
     why_gone,
 )
 from pgheadroom.plan.remedy_statements import drop_statement, marks_of
-from pgheadroom.plan.statements import one_line
+from pgheadroom.plan.statements import ORDERING, one_line
 from pgheadroom.plan.values import PlanStep
 
 _RELOADED_S = 10.0
@@ -95,7 +95,7 @@ class RemedyExecution(Execution):
     def _run(self, step: PlanStep, statement: str, *, undo: bool) -> bool:
         step = _remedy(step)
         statements = self._statements(step, undo=undo)
-        if step.kind == "rewrite_table":
+        if step.kind == "rewrite_table" or step.tool in ORDERING:
             with self._own_path():
                 return self._run_guarded(step, statement)
         if step.kind in _OF_INDEXES:

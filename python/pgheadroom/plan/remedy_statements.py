@@ -30,7 +30,16 @@ from pgheadroom.plan.remedies import (
     RemedyTool,
     ServerChange,
 )
-from pgheadroom.plan.statements import MB, REWRITES, TRAITS, VERIFIED, rewrite
+from pgheadroom.plan.statements import (
+    MB,
+    ORDERING,
+    REWRITES,
+    TRAITS,
+    VERIFIED,
+    OrderedBy,
+    order_keys,
+    rewrite,
+)
 from pgheadroom.plan.values import TableMark, Target, Tool
 from pgheadroom.quoting import identifier, printable, shown_identifier, shown_literal
 from pgheadroom.types import Interval
@@ -65,7 +74,7 @@ _SWITCH = re.compile(r"enable_[a-z_]+", re.ASCII)
 _SERVER_VALUE = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,6})? ?(B|kB|MB|GB|TB|us|ms|s|min|h|d)?|on|off")
 
 _RELOAD = "SELECT pg_reload_conf()"
-_BUILDING = ("REINDEX", "CREATE INDEX", "VACUUM", "ANALYZE", "CLUSTER", "REPACK USING INDEX")
+_BUILDING = ("REINDEX", "CREATE INDEX", "VACUUM", "ANALYZE", "CLUSTER")
 _BUILD_RATES = (10 * MB, 40 * MB, 150 * MB)  # bytes a second, beside clients; assumed
 _CATALOG_WAL_BYTES = 40_000
 _MOMENT_S = (0.001, 0.02, 0.5)
@@ -90,15 +99,12 @@ _LOCKS: dict[str, tuple[str, str]] = {
     ),
     "ANALYZE": (_SHARE_UPDATE, _OTHER_DDL),
     "CLUSTER": ("ACCESS EXCLUSIVE", "all that reads or writes the table, until it ends"),
-    "REPACK USING INDEX": (
-        "SHARE UPDATE EXCLUSIVE, ACCESS EXCLUSIVE at its end",
-        f"{_OTHER_DDL}; at its end all wait while the last changes are applied and files swapped",
-    ),
 }
 _NO_ORDER_BACK = (
     "There is no undo: the order that was is not kept, and no result depends on it. The index may "
     "be marked for the next CLUSTER; ALTER TABLE ... SET WITHOUT CLUSTER takes that away."
 )
+_NOTHING_BACK = "Nothing to undo: it changes no data and no setting."
 _UNDO_NOTES: dict[str, str] = {
     "ALTER SYSTEM": "What was set before; the server reloads its files.",
     "ALTER TABLE": "What the table had of its own before.",
@@ -108,7 +114,6 @@ _UNDO_NOTES: dict[str, str] = {
     "REINDEX": "Nothing to undo: the index is what it was, without its room.",
     "VACUUM": "Nothing to undo: it removes what no transaction sees.",
     "CLUSTER": _NO_ORDER_BACK,
-    "REPACK USING INDEX": _NO_ORDER_BACK,
     "ANALYZE": "There is no undo: the statistics that were are written over. Plans go by what the "
     "table is now.",
 }
@@ -134,8 +139,6 @@ _RISKS: dict[str, str] = {
     "CLUSTER": "Nobody reads or writes the table until it ends; whoever comes waits behind it. It "
     "writes the table and all its indexes anew. Old snapshots see the table empty "
     "(`finish_heap_swap`, cluster.c, gives it another file).",
-    "REPACK USING INDEX": "It writes the table and all its indexes anew, keeps a replication slot "
-    "and the horizon while it runs, and waits for transactions that hold the table.",
     "VACUUM": f"Reads the pages that changed, and all indexes. {_REPLAYED}",
 }
 
@@ -148,7 +151,7 @@ def remade(step: RemedyStep, target: Target) -> RemedyStep:
         step: Its texts are not looked at.
         target: The database.
     """
-    if step.kind == "rewrite_table":
+    if step.kind == "rewrite_table" or step.tool in ORDERING:
         return _rewriting(step, target)
     statements, undo = _STATEMENTS[step.tool](step)
     lock, blocks = _LOCKS[step.tool]
@@ -179,9 +182,13 @@ def remade(step: RemedyStep, target: Target) -> RemedyStep:
 
 def _rewriting(step: RemedyStep, target: Target) -> RemedyStep:
     assert step.table is not None, "a rewrite is of a table"
-    tool = cast("Tool", step.tool)
+    tool, by, undo_note = cast("Tool", step.tool), None, _NOTHING_BACK
+    if step.tool in ORDERING:
+        index = _index(step)
+        tool, undo_note = ORDERING[step.tool], _NO_ORDER_BACK
+        by = OrderedBy(index=index.relation.name, keys=order_keys(index.definition))
     traits = TRAITS[tool]
-    sql, command = rewrite(tool, as_mark(step.table), target)
+    sql, command = rewrite(tool, as_mark(step.table), target, by)
     slow, _, fast = traits.bytes_per_s
     low, high = (max(0.05, step.copied_bytes / rate) for rate in (fast, slow))
     return replace(
@@ -189,7 +196,7 @@ def _rewriting(step: RemedyStep, target: Target) -> RemedyStep:
         statements=() if sql is None else (sql,),
         command=command,
         undo_statements=(),
-        undo_note="Nothing to undo: it changes no data and no setting.",
+        undo_note=undo_note,
         lock=traits.lock,
         blocks=traits.blocks,
         duration_s=Interval(low=low, mid=(low * high) ** 0.5, high=high, level=0.9),
@@ -312,14 +319,11 @@ def _of_analyze(step: RemedyStep) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def _of_clustering(step: RemedyStep) -> tuple[tuple[str, ...], tuple[str, ...]]:
     assert step.table is not None, "a table is clustered"
     table, index = step.table.qualified, shown_identifier(_index(step).relation.name)
-    if step.tool == "REPACK USING INDEX":
-        return (f"REPACK (CONCURRENTLY, ANALYZE) {table} USING INDEX {index}",), ()
     return (f"CLUSTER {table} USING {index}", f"ANALYZE {table}"), ()
 
 
 _STATEMENTS = {
     "CLUSTER": _of_clustering,
-    "REPACK USING INDEX": _of_clustering,
     "ALTER SYSTEM": _of_setting,
     "ALTER TABLE": _of_storage,
     "DROP INDEX": _of_drop,
@@ -331,6 +335,8 @@ _STATEMENTS = {
 _KINDS: dict[RemedyTool, str] = {
     "CLUSTER": "cluster_table",
     "REPACK USING INDEX": "cluster_table",
+    "pg_squeeze by index": "cluster_table",
+    "pg_repack by columns": "cluster_table",
     "ALTER SYSTEM": "set_server",
     "ALTER TABLE": "set_storage",
     "DROP INDEX": "drop_index",
@@ -396,6 +402,10 @@ def _wrong(step: RemedyStep) -> str | None:
         step.index, step.table, of_columns=step.kind == "create_index"
     ):
         return f"{step.index.definition!r} does not make the index that it is of"
+    if step.tool == "pg_repack by columns":
+        assert step.index is not None, "seen above"
+        if order_keys(step.index.definition) is None:
+            return f"{step.index.definition!r} has more than columns, which pg_repack orders by"
     return None if step.index is None else wrong_marks(step.index)
 
 

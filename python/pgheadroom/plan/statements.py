@@ -11,11 +11,12 @@ inserts (`intRelOpts`, src/backend/access/common/reloptions.c, through
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from pgheadroom.errors import ParameterError
 from pgheadroom.plan.values import TableMark, Target, Tool
-from pgheadroom.quoting import called, printable, shell_word, shown_literal
+from pgheadroom.quoting import called, printable, shell_word, shown_identifier, shown_literal
 from pgheadroom.types import Interval
 
 REWRITES: tuple[Tool, ...] = ("REPACK (CONCURRENTLY)", "pg_squeeze", "pg_repack", "VACUUM FULL")
@@ -35,6 +36,30 @@ StatementOrCommand = tuple[str | None, str | None]
 
 REPACK_FROM_MAJOR = 19
 MB = 1e6
+
+ORDERING: dict[str, Tool] = {
+    "REPACK USING INDEX": "REPACK (CONCURRENTLY)",
+    "pg_squeeze by index": "pg_squeeze",
+    "pg_repack by columns": "pg_repack",
+}
+"""Ways that put rows in the order of an index, and the tool that rewrites the table so."""
+
+_COLUMN = r'(?:"(?:[^"]|"")+"|[a-z_][a-z0-9_]*)(?: DESC)?(?: NULLS (?:FIRST|LAST))?'
+_KEY = re.compile(rf" USING btree \(({_COLUMN}(?:, {_COLUMN})*)\)(?: |\Z)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderedBy:
+    """
+    An index in whose order a rewrite puts rows.
+
+    Attributes:
+        index: Its name.
+        keys: As ORDER BY takes them; None: not by columns alone.
+    """
+
+    index: str
+    keys: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +166,23 @@ def undo_fillfactor(mark: TableMark) -> str:
     return set_fillfactor(mark, mark.fillfactor)
 
 
-def rewrite(tool: Tool, mark: TableMark, target: Target) -> StatementOrCommand:
+def order_keys(definition: str) -> str | None:
+    """
+    The key of a B-tree as ORDER BY takes it; None where it has more than columns.
+
+    A server writes down only what is not the default. Expressions would do, but functions in them
+    are looked for on another path; ORDER BY takes no operator class (`pg_repack` 1.5.3 said so).
+
+    Args:
+        definition: As pg_get_indexdef has it.
+    """
+    found = _KEY.search(definition)
+    return found[1] if found is not None and found[1].isprintable() else None
+
+
+def rewrite(
+    tool: Tool, mark: TableMark, target: Target, by: OrderedBy | None = None
+) -> StatementOrCommand:
     """
     A rewrite as statement, or as command line of a client; the other one is None.
 
@@ -150,16 +191,21 @@ def rewrite(tool: Tool, mark: TableMark, target: Target) -> StatementOrCommand:
         mark: Of the table.
         target: The database. pg_repack refuses roles that are no superuser unless it is told not to
             look; the server then asks who owns the table.
+        by: The order in which rows are written; None: any. Not of VACUUM FULL.
     """
+    assert by is None or tool != "VACUUM FULL", "it copies rows as they come"
     if tool == "VACUUM FULL":
         return f"VACUUM (FULL, ANALYZE) {mark.qualified}", None
     if tool == "REPACK (CONCURRENTLY)":
-        return f"REPACK (CONCURRENTLY, ANALYZE) {mark.qualified}", None
+        using = "" if by is None else f" USING INDEX {shown_identifier(by.index)}"
+        return f"REPACK (CONCURRENTLY, ANALYZE) {mark.qualified}{using}", None
     if tool == "pg_squeeze":
         names = f"{shown_literal(mark.schema)}, {shown_literal(mark.name)}"
-        return f"SELECT squeeze.squeeze_table({names}, NULL, NULL, NULL)", None
+        index = "NULL" if by is None else shown_literal(by.index)
+        return f"SELECT squeeze.squeeze_table({names}, {index}, NULL, NULL)", None
     assert tool == "pg_repack", f"{tool} does not rewrite"
-    options = ["--no-order", "--no-kill-backend"]
+    assert by is None or by.keys is not None, "it was looked at whether ORDER BY takes its key"
+    options = ["--no-order" if by is None else f"--order-by={by.keys}", "--no-kill-backend"]
     options += ["--no-superuser-check"] if target.is_superuser is False else []
     named = [f"--dbname={target.database}", f"--table={mark.qualified}"]
     return None, " ".join(map(shell_word, ["pg_repack", *options, *named]))

@@ -252,9 +252,10 @@ def _remedy(step: RemedyStep | str) -> Remedy:
     if isinstance(step, str):
         return Remedy(text=f"Put it in order by hand, for {step}. {else_}")
     seconds = step.duration_s
+    by = "" if step.command is None else f": {step.command}"
     return Remedy(
         sql=step.statements,
-        text=f"Put the rows in order. {else_}",
+        text=f"Put the rows in order{by}. {else_}",
         lock=f"{step.lock}: {step.blocks}",
         cost=f"at most {show_bytes(step.copied_bytes)} of new table and indexes: "
         f"{show_duration(seconds.low)} to {show_duration(seconds.high)} (assumed rates), "
@@ -287,8 +288,8 @@ RULE = Rule(
     price="Bytes a day of pages that are read for ranges, above those of a table in order: pages "
     "of ranges that were read, scans and entries of the index, the share of the table's pages "
     "that were not in shared buffers; never more than was read of the table.",
-    remedy="REPACK (CONCURRENTLY) ... USING INDEX from 19 on where the table has what it needs, "
-    "else CLUSTER.",
+    remedy="REPACK (CONCURRENTLY) ... USING INDEX from 19 on, pg_squeeze or pg_repack in the "
+    "index's order where they are installed and the table has what they need, else CLUSTER.",
     blind="Up to 4,000 pages each of three tables are read, where the role may SELECT from them. "
     "A mean of entries a scan hides ranges among many lookups of single rows. Pages that the "
     "operating system had in memory count as read. Partial indexes, those that begin with an "
