@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import psycopg
+import pytest
 
 from pgheadroom.servers import Cluster
 
@@ -16,6 +17,20 @@ INSERT INTO t SELECT 10 * g, repeat('x', 360) FROM generate_series(1, 20000) g;
 CREATE INDEX t_k ON t (k);
 ALTER TABLE t CLUSTER ON t_k;
 """
+
+WAITING = """
+CREATE TABLE other (k int);
+CREATE FUNCTION waits(k int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    IF k = 100000 THEN
+        PERFORM pg_advisory_xact_lock(1);
+        PERFORM count(*) FROM public.other;
+    END IF;
+    RETURN k;
+END $$
+"""
+"""In the middle of a build an index over it waits for lock 1, and then opens a table."""
+ADVISORY = "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'advisory'"
 
 
 def test_copy_is_placed(session: Session) -> None:
@@ -71,19 +86,7 @@ def test_built_while_the_relation_cache_is_rebuilt(
     the cache entry, which GRANT brings about, put ours back, and the build failed.
     """
     session.execute(TABLE)
-    session.execute("CREATE TABLE other (k int)")
-    session.execute(
-        """
-        CREATE FUNCTION waits(k int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
-        BEGIN
-            IF k = 100000 THEN
-                PERFORM pg_advisory_xact_lock(1);
-                PERFORM count(*) FROM public.other;
-            END IF;
-            RETURN k;
-        END $$
-        """
-    )
+    session.execute(WAITING)
     for build in ("CREATE INDEX t_waits ON t (waits(k))", "REINDEX INDEX CONCURRENTLY t_waits"):
         errors: list[BaseException] = []
 
@@ -98,8 +101,7 @@ def test_built_while_the_relation_cache_is_rebuilt(
             other.execute("SELECT pg_advisory_lock(1)")
             thread = threading.Thread(target=run)
             thread.start()
-            waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'advisory'"
-            while session.execute(waiting).fetchone() == (0,) and thread.is_alive():
+            while session.execute(ADVISORY).fetchone() == (0,) and thread.is_alive():
                 pass
             session.execute("GRANT SELECT ON t TO PUBLIC")
             session.execute("REVOKE SELECT ON t FROM PUBLIC")
@@ -110,3 +112,53 @@ def test_built_while_the_relation_cache_is_rebuilt(
     found = session.execute("SELECT count(*) FROM t WHERE waits(k) > 100000").fetchone()
     assert found == (10_000,)
     session.execute("INSERT INTO t VALUES (5, 'after it')")
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        "CREATE INDEX t_waits ON t (waits(k))",
+        "BEGIN; CREATE TEMPORARY TABLE gone (k int PRIMARY KEY) USING clustered_heap;"
+        " CREATE TABLE made (k int) USING clustered_heap; INSERT INTO made VALUES (100000);"
+        " CREATE INDEX made_waits ON made (waits(k))",
+    ],
+    ids=["plain", "of a table that is gone with it"],
+)
+def test_a_session_that_dies_in_a_build(
+    cluster: Cluster, database: str, session: Session, build: str
+) -> None:
+    """
+    pg_terminate_backend in the middle of an index build ends that session alone.
+
+    It goes without unwinding: the table stays in the list of those that are read as heap, and is
+    given back (freed, if the session had made it) before the last invalidations come, which look
+    through the list.
+    """
+    session.execute(TABLE)
+    session.execute(WAITING)
+    builder = cluster.connect(database)
+    errors: list[psycopg.Error] = []
+
+    def run() -> None:
+        try:
+            builder.execute(build.encode())
+        except psycopg.Error as error:
+            errors.append(error)
+
+    session.execute("SELECT pg_advisory_lock(1)")
+    thread = threading.Thread(target=run)
+    thread.start()
+    while session.execute(ADVISORY).fetchone() == (0,) and thread.is_alive():
+        pass
+    ended = session.execute("SELECT pg_terminate_backend(%s, 60000)", (builder.info.backend_pid,))
+    assert ended.fetchone() == (True,)
+    thread.join()
+    builder.close()
+    assert [type(error) for error in errors] == [psycopg.errors.AdminShutdown]
+    # A crash of the session would have ended all others, this one too.
+    session.execute("SELECT pg_advisory_unlock(1)")
+    session.execute("DROP INDEX IF EXISTS t_waits")
+    session.execute("CREATE INDEX t_waits ON t (waits(k))")
+    session.execute("SET enable_seqscan = off")
+    found = session.execute("SELECT count(*) FROM t WHERE waits(k) > 100000").fetchone()
+    assert found == (10_000,)
