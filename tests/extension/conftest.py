@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import itertools
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
-from sandbox import built_once, copy_of_server
+from sandbox import extended_copy
 
 from pgheadroom.extension import lacking
 from pgheadroom.servers import Cluster, Host, ServerPrograms
@@ -47,18 +46,7 @@ def extended(programs: ServerPrograms, sandboxes: dict[Path, ServerPrograms]) ->
     problem = lacking(programs)
     if problem is not None:
         pytest.skip(f"{programs}: {problem}")
-    if programs.bin_dir not in sandboxes:
-        folder = Path(tempfile.mkdtemp(prefix="pgh-extension-", dir=fast_place()))
-        folder.chmod(0o755)
-        copied = copy_of_server(programs, folder)
-        built = built_once(programs)
-        for file in built.files:
-            target = copied.place(file.target)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file.source, target)
-            target.chmod(0o755 if target.suffix == ".so" else 0o644)
-        sandboxes[programs.bin_dir] = copied.programs
-    return sandboxes[programs.bin_dir]
+    return extended_copy(programs, sandboxes)
 
 
 @pytest.fixture(scope="session")

@@ -7,11 +7,13 @@ import hashlib
 import os
 import shutil
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from pgheadroom.extension import Built, build
 from pgheadroom.servers import ServerPrograms
+from places import fast_place
 
 BUILD = Path(__file__).parents[2] / "build" / "extension-tests"
 
@@ -85,3 +87,24 @@ def built_once(programs: ServerPrograms) -> Built:
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         return build(programs, folder, warnings_are_errors=True)
+
+
+def extended_copy(programs: ServerPrograms, made: dict[Path, ServerPrograms]) -> ServerPrograms:
+    """
+    A copy of the server with the extension in it; of each server one.
+
+    Args:
+        programs: It has headers and PGXS.
+        made: Copies by the original's folder, to which this one is added.
+    """
+    if programs.bin_dir not in made:
+        folder = Path(tempfile.mkdtemp(prefix="pgh-extension-", dir=fast_place()))
+        folder.chmod(0o755)
+        copied = copy_of_server(programs, folder)
+        for file in built_once(programs).files:
+            target = copied.place(file.target)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file.source, target)
+            target.chmod(0o755 if target.suffix == ".so" else 0o644)
+        made[programs.bin_dir] = copied.programs
+    return made[programs.bin_dir]
