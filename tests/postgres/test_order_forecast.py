@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -84,8 +85,11 @@ def test_rounds_of_churn(cluster: Cluster) -> None:
     # The planner looks for the key's end in the index, which counts as a scan of no rows.
     assert pay.scans_a_day in (SCANS, SCANS + 1)
     assert pay.rows_per_scan * pay.scans_a_day == pytest.approx(SCANS * 500, rel=0.05)
-    assert pay.pays_back_days is not None
-    assert pay.pays_back_days.mid == pytest.approx(pay.cost_s / pay.saved_s_a_day.mid)
+    # 2 % of the rows go each day: in all it saves what it saves at first in fifty.
+    assert pay.pays_back_days is None
+    assert pay.cost_s > 60 * pay.saved_s_a_day.high
+    said = float(re.search(r"it has saved (\S+) s", pay.why)[1])  # type: ignore[index]
+    assert said == pytest.approx(50 * pay.saved_s_a_day.high, rel=0.1)
 
 
 @pytest.mark.long(reason="the churn above plays the same course; this is another shape of it")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,12 +18,15 @@ from pgheadroom.order.decay import (
     RowChanges,
     foreseen,
     later_fresh_pages,
+    later_pages,
     new_row_pages,
     tells_of_places,
 )
-from pgheadroom.order.paying import best_days
+from pgheadroom.order.paying import IndexReading, best_days, cluster_pay, kept_days
 from pgheadroom.order.ranges import ReadRange
+from pgheadroom.order.values import OrderPrices
 from pgheadroom.profile import read_profile, to_json
+from pgheadroom.types import Interval
 
 ROOT = Path(__file__).parents[2]
 CHURN = ROOT / "python/pgheadroom/lab/experiments/cluster_decay/churn.toml"
@@ -113,3 +117,65 @@ def test_the_best_cycle_is_that_of_the_formula() -> None:
     assert found == pytest.approx(math.sqrt(2 * 600 / 12), rel=0.05)
     assert best_days(lambda _: 50.0, 4.0, 600.0) is None
     assert best_days(lambda days: 50 + min(days, 10.0) / 100, 0.001, 1e6) is None
+
+
+def test_for_how_long_clustering_saves() -> None:
+    """As long as its rows stay: on average by deletes, half of ten years by inserts, or always."""
+    laid = Laid(rows=100_000, pages=5000, per_page=20)
+    none = RowChanges(inserts=0, moved=70_000, stayed=0, deletes=0)
+    assert kept_days(laid, none) == pytest.approx(3650)
+    fast = replace(none, inserts=1e7, deletes=1e7)
+    assert kept_days(laid, fast) == pytest.approx(0.01, rel=0.02)
+    growing = replace(none, inserts=100_000 / 3650)
+    assert kept_days(laid, growing) == pytest.approx(3650 * math.log(2), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("a_day", "inserts", "is_paid", "why"),
+    [
+        (1e6, 1e9, False, "once the order is lost again it has saved"),
+        (1e6, 1.0, True, "at the earliest|^$"),
+        (1e6, 0.0, True, "the order stays"),
+        (1.0, 1e9, False, "the order is lost again"),
+    ],
+)
+def test_what_pays_back_only_while_the_order_lasts(
+    a_day: float, inserts: float, is_paid: bool, why: str
+) -> None:
+    """
+    A table whose rows all change within the hour is in bad order again before the cost is back.
+
+    It was said to pay back within hours, was planned, and stood beside "it never pays at these
+    prices: ranges are read too seldom" with a million scans a day.
+    """
+    changes = RowChanges(inserts=inserts, moved=0, stayed=0, deletes=inserts)
+    pay = cluster_pay(
+        _ranges(lambda n, row: 10_000 * n + row, lambda row: row % 20 == 0),
+        Interval(low=900, mid=1000, high=1000, level=0.9),
+        Laid(rows=100_000, pages=5000, per_page=20),
+        changes,
+        IndexReading(
+            scans_a_day=a_day,
+            rows_per_scan=100,
+            read_frac=0.1,
+            moved_pages=100_000,
+            written_pages=5000,
+        ),
+        OrderPrices(),
+        was_rewritten=False,
+    )
+    assert pay is not None
+    assert pay.saved_s_a_day.mid > 0
+    assert (pay.pays_back_days is not None) is is_paid
+    assert re.search(why, pay.why)
+
+
+def test_no_range_lies_on_fewer_pages_than_hold_it() -> None:
+    """New rows beside others add no page, and the others go: 1,000 rows were to be on one page."""
+    laid = Laid(rows=100_000, pages=5000, per_page=20)
+    beside = _ranges(lambda n, row: 10_000 * n + row // 20, lambda row: row % 20 == 0)
+    assert later_pages(beside, laid, NOTHING_STAYS.times(10_000), 0.0) == 50
+    sparse = _ranges(lambda n, row: 10_000 * n + row // 10, lambda row: row % 20 == 0)
+    assert later_pages(sparse, laid, NOTHING_STAYS.times(10_000), 0.0) == 50
+    wider = replace(laid, per_page=15)
+    assert later_pages(beside, wider, NOTHING_STAYS.times(10_000), 0.0) == 50, "as they are"

@@ -8,6 +8,7 @@ import random
 import pytest
 
 from pgheadroom import _core
+from pgheadroom.order.cheaper import brin_pages
 from pgheadroom.order.pages import (
     fresh_pages,
     measured_pages,
@@ -17,6 +18,15 @@ from pgheadroom.order.pages import (
 )
 from pgheadroom.order.ranges import ReadRange
 from pgheadroom.order.statements import of_index, understood
+from pgheadroom.order.values import (
+    IndexOrder,
+    OrderPrices,
+    OrderReport,
+    TableChanges,
+    TableOrder,
+)
+from pgheadroom.report.order import answer
+from pgheadroom.types import Interval
 
 
 def _range(blocks: list[int], *, weight: int = 20, is_cut: bool = False) -> ReadRange:
@@ -96,3 +106,90 @@ def test_what_is_no_statement() -> None:
     texts = ("<insufficient privilege>", None, "SELECT v FROM t WHERE")
     assert understood([{**common, "query": text} for text in texts]) == ([], 3)
     assert "reason" in json.loads(_core.statement_reads("SELEC"))
+
+
+def test_brin_opens_the_ranges_of_pages_whole() -> None:
+    """Never fewer pages than the rows lie on."""
+    assert brin_pages(_range([5, 6, 127])) == 128
+    assert brin_pages(_range([127, 128, 10_000])) == 3 * 128
+
+
+def _index(name: str, times: float, scans: int, rows_per_scan: float | None) -> IndexOrder:
+    return IndexOrder(
+        name=name,
+        columns=("k",),
+        is_marked=False,
+        is_unique=False,
+        pages=10,
+        correlation=None,
+        scans=scans,
+        rows_per_scan=rows_per_scan,
+        evidence="sampled",
+        pages_per_range=Interval.exactly(50 * times),
+        pages_fresh=Interval.exactly(50.0),
+        pages_random=900.0,
+        ranges=40,
+        unseen_frac=0.06,
+        not_sampled=None,
+        statements=(),
+        forecast=None,
+        pay=None,
+        cheaper=(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("indexes", "said"),
+    [
+        (
+            [_index("single", 9, 1000, 1.0), _index("ranges", 3, 10, 400.0)],
+            "by ranges lies on 150 pages, at least 3.0 times those of a freshly clustered one; "
+            "1 more so.",
+        ),
+        (
+            [_index("single", 9, 1000, 1.0)],
+            "by single lies on 450 pages, at least 9.0 times those of a freshly clustered one; "
+            "scans of it find single rows, which no order helps.",
+        ),
+        (
+            [_index("a", 9, 0, None), _index("b", 8, 0, None)],
+            "1 more so; no scan of these was counted.",
+        ),
+        ([_index("a", 1, 10, 400.0)], "No range that was read lies on twice the pages"),
+    ],
+)
+def test_the_first_line_is_of_what_is_read_by_ranges(indexes: list[IndexOrder], said: str) -> None:
+    """An index by which single rows are found stood first, whose order matters to nobody."""
+    changes = TableChanges(
+        over_s=None,
+        is_watched=False,
+        inserts=0,
+        updates=0,
+        hot_updates=0,
+        newpage_updates=None,
+        deletes=0,
+        blocks_hit=0,
+        blocks_read=0,
+    )
+    table = TableOrder(
+        schema="public",
+        name="t",
+        pages=1000,
+        rows=20_000,
+        pages_read=500,
+        changes=changes,
+        indexes=tuple(indexes),
+    )
+    report = OrderReport(
+        tool_version="0",
+        server="18.4",
+        database="d",
+        at="2026-11-28T00:00:00Z",
+        interval_s=None,
+        prices=OrderPrices(),
+        tables=(table,),
+        small_tables=0,
+        missing=(),
+        would_help=(),
+    )
+    assert said in answer(report)

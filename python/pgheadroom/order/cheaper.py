@@ -4,7 +4,8 @@ What is cheaper than to cluster, each foreseen in pages of a range of 1,000 rows
     sorted_insert    rows of one INSERT in the order of the key: those of a range stand together
     covering_index   an index that has what is read: ranges read its leaves
     brin             a summary of each 128 pages: reads every one whose smallest and largest key
-                     enclose the range, so a few rows out of their place open all of them
+                     enclose the range, so a few rows out of their place open all of them; never
+                     fewer pages than this index reads, so it is told as what needs order first
     partitions       rows are at least in their partition
 """
 
@@ -19,6 +20,7 @@ from pgheadroom import _core
 from pgheadroom.errors import HeadroomError
 from pgheadroom.order.decay import MODEL_FRAC, Laid, RowChanges, later_fresh_pages
 from pgheadroom.order.pages import LEVEL, random_pages
+from pgheadroom.order.ranges import ReadRange
 from pgheadroom.order.values import RANGE_ROWS, OrderRemedy
 from pgheadroom.types import Interval
 from pgheadroom.units import PAGE_BYTES
@@ -50,6 +52,8 @@ class CheaperCase:
         batch_rows: Of an INSERT on average; None: not known.
         entry_bytes: Of an entry of the index, if it INCLUDEd 8 bytes more, with its line pointer;
             None: not known.
+        opened_pages: Of the ranges of pages of a BRIN index that have rows of a range, at least.
+        has_one_column: The index.
     """
 
     laid: Laid
@@ -60,6 +64,8 @@ class CheaperCase:
     added: float | None
     batch_rows: float | None
     entry_bytes: int | None
+    opened_pages: int
+    has_one_column: bool
 
 
 def covering_entry_bytes(keys: Sequence[Mapping[str, Any]]) -> int | None:
@@ -173,23 +179,28 @@ def _covering(case: CheaperCase) -> OrderRemedy | None:
     )
 
 
+def brin_pages(one: ReadRange) -> int:
+    """Pages of all ranges of pages that have a row of a range: BRIN opens no fewer."""
+    return BRIN_PAGES * len({block // BRIN_PAGES for block in one.blocks})
+
+
 def _brin(case: CheaperCase) -> OrderRemedy:
-    in_order = (math.ceil(case.pages_fresh / BRIN_PAGES) + 1) * BRIN_PAGES
     whole = case.laid.pages
-    is_in_order = case.now.high <= 1.05 * case.pages_fresh
     text = (
-        f"BRIN on the first column: a range opens whole ranges of {BRIN_PAGES} pages; it is "
-        "smaller than a thousandth of the table. "
+        f"BRIN needs order: it opens ranges of {BRIN_PAGES} pages whole, as rows lie now at least "
+        "those with a row of the range, and all whose smallest and largest key enclose it. It is "
+        "smaller than a thousandth of the table."
     )
-    if is_in_order:
-        text += "The table is in order; one row out of its place opens a range of pages more."
+    if case.has_one_column:
+        in_order = (math.ceil(case.pages_fresh / BRIN_PAGES) + 1) * BRIN_PAGES
+        text += f" Cluster first: then it opens about {min(in_order, round(whole)):,}."
     else:
-        text += "As rows lie now, nearly each range of pages has a row of anywhere: cluster first."
-    high = min(float(in_order), whole) if is_in_order else whole
-    low = min(float(BRIN_PAGES), high)
+        text += " On one column of several it opens all pages of that column's value."
     return OrderRemedy(
         kind="brin",
-        pages_per_range=Interval(low=low, mid=high, high=high, level=LEVEL),
+        pages_per_range=Interval(
+            low=min(float(case.opened_pages), whole), mid=whole, high=whole, level=LEVEL
+        ),
         size_bytes=None,
         text=text,
     )
@@ -200,6 +211,8 @@ def _partitions(case: CheaperCase) -> OrderRemedy | None:
     if rows < 10 * RANGE_ROWS:
         return None
     found = random_pages(RANGE_ROWS, rows, pages)
+    if found >= case.now.low:
+        return None  # rows lie nearer already than anywhere in a partition
     return OrderRemedy(
         kind="partitions",
         pages_per_range=Interval(

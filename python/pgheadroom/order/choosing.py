@@ -8,6 +8,7 @@ from pgheadroom.order.values import IndexOrder, TableOrder
 
 TIMES_FROM = 1.5
 """Pages of a range by those of a freshly clustered table, from which on order is lost."""
+_NAMED_MAX = 3
 BACK_DAYS_MAX = 30.0
 """Clustering pays where it pays back within a month. Arbitrary."""
 
@@ -44,8 +45,9 @@ def chosen(table: TableOrder, *, is_named: bool) -> IndexOrder | str:
     ]
     if not paying:
         return (
-            f"by its prices clustering does not pay back within {BACK_DAYS_MAX:g} days, or "
-            "nothing says how often ranges are read; name the table to have a step all the same"
+            f"by its prices clustering does not pay back within {BACK_DAYS_MAX:g} days, the order "
+            "is lost before, or nothing says how often ranges are read; name the table to have a "
+            "step all the same"
         )
     return max(paying, key=_saved_s)
 
@@ -68,7 +70,9 @@ def _why_none(table: TableOrder) -> str:
         for index in table.indexes
         if index.evidence != "sampled"
     ]
-    left = f"; not read were {'; '.join(unread)}" if unread else ""
+    left = f"; not read were {'; '.join(unread[:_NAMED_MAX])}" if unread else ""
+    if len(unread) > _NAMED_MAX:
+        left += f" and {len(unread) - _NAMED_MAX} more"
     return f"no range lies on {TIMES_FROM:g} times the pages of a clustered one{left}"
 
 

@@ -195,10 +195,15 @@ def later_pages(
         )
         for one in some
     )
-    return course.within(
-        pages / total * max(course.span / RANGE_ROWS, 1.0) + RANGE_ROWS * course.written * added,
-        RANGE_ROWS,
-    )
+    later = pages / total * max(course.span / RANGE_ROWS, 1.0)
+    later += RANGE_ROWS * course.written * added
+    return course.within(max(later, _least(ranges, laid)), RANGE_ROWS)
+
+
+def _least(ranges: Sequence[ReadRange], laid: Laid) -> float:
+    """Rows that come beside others need room too: full pages, or where there are fewer, these."""
+    now = math.fsum(one.weight * one.pages for one in ranges)
+    return min(RANGE_ROWS / laid.per_page, now / sum(one.weight for one in ranges))
 
 
 def later_fresh_pages(rows: int, laid: Laid, changes: RowChanges, added: float) -> float:
@@ -219,6 +224,17 @@ def later_fresh_pages(rows: int, laid: Laid, changes: RowChanges, added: float) 
     # Some of the pages are those of other rows of the range, of a small table more of them.
     new = max(course.pages - pages, 0.0) * -math.expm1(-new / course.pages)
     return course.within(pages + new, rows)
+
+
+def kept_frac(laid: Laid, changes: RowChanges) -> float:
+    """
+    Share of a range's rows that lie where they did, after changes.
+
+    Args:
+        laid: The table.
+        changes: That come.
+    """
+    return 1 - _course(laid, changes).written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,7 +337,7 @@ def foreseen(
         mid = (found[0].mid + found[1].mid) / 2
     return (
         Interval(
-            low=max(min(one.low for one in found) * (1 - MODEL_FRAC), 1.0),
+            low=max(min(one.low for one in found), _least(ranges, laid)) * (1 - MODEL_FRAC),
             mid=mid,
             high=min(max(one.high for one in found) * (1 + MODEL_FRAC), float(RANGE_ROWS)),
             level=LEVEL,

@@ -10,10 +10,10 @@ from typing import Any
 
 from pgheadroom.bloat.values import Estimate
 from pgheadroom.defaults import RATES_FROM_S
-from pgheadroom.order.cheaper import CheaperCase, cheaper, covering_entry_bytes
+from pgheadroom.order.cheaper import CheaperCase, brin_pages, cheaper, covering_entry_bytes
 from pgheadroom.order.decay import Laid, RowChanges, foreseen, new_row_pages
 from pgheadroom.order.pages import fresh_interval, measured_pages, random_pages, unseen_frac
-from pgheadroom.order.paying import DAY_S, IndexReading, cluster_pay
+from pgheadroom.order.paying import DAY_S, ROWS_MIN, IndexReading, cluster_pay
 from pgheadroom.order.ranges import Ranges
 from pgheadroom.order.values import (
     RANGE_ROWS,
@@ -83,9 +83,10 @@ def index_order(
     now = measured_pages(ranges.read, min(fresh.low, most), min(RANGE_ROWS, max(table.pages, 1)))
     forecast, pay = _course(row, table, ranges, now, scans, prices)
     remedies: tuple[OrderRemedy, ...] = ()
-    if ranges.read and now.low >= _CHEAPER_FROM * fresh.high:
-        remedies = _cheaper(row, table, ranges, now, fresh.mid)
     number, entries = scans
+    finds_single_rows = 0 < entries < ROWS_MIN * number
+    if ranges.read and now.low >= _CHEAPER_FROM * fresh.high and not finds_single_rows:
+        remedies = _cheaper(row, table, ranges, now, fresh.mid)
     return IndexOrder(
         name=str(row["name"]),
         columns=tuple(str(key["name"]) for key in row["keys"]),
@@ -126,6 +127,8 @@ def _cheaper(
             added=new_row_pages(whole, counted),
             batch_rows=table.batch_rows,
             entry_bytes=covering_entry_bytes(row["keys"]),
+            opened_pages=min(map(brin_pages, ranges.read)),
+            has_one_column=len(row["keys"]) == 1,
         )
     )
 

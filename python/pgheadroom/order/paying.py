@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pgheadroom.order.decay import (
     Laid,
     RowChanges,
+    kept_frac,
     later_fresh_pages,
     new_row_interval,
     tells_of_places,
@@ -26,9 +27,11 @@ from pgheadroom.order.values import RANGE_ROWS, ClusterPay, OrderPrices
 from pgheadroom.types import Interval
 
 DAY_S = 86_400.0
-_ROWS_MIN = 2.0
+ROWS_MIN = 2.0
 """Scans of fewer rows find one row each: no order helps them."""
 _DAYS_MIN, _DAYS_MAX, _STEPS = 1 / 24, 3650.0, 240
+_MOMENT_DAYS = 1e-5
+"""A second, about: order may be lost within minutes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +79,7 @@ def cluster_pay(
     rows = max(round(reading.rows_per_scan), 1)
     part = min(rows, RANGE_ROWS)
     measured = range_pages(ranges, part)
-    if reading.rows_per_scan < _ROWS_MIN or measured is None:
+    if reading.rows_per_scan < ROWS_MIN or measured is None:
         return None
     more = max(rows / RANGE_ROWS, 1.0)
     fresh = fresh_pages(rows, laid.per_page)
@@ -108,6 +111,13 @@ def cluster_pay(
             in_order = 1 / laid.per_page
             added = Interval(low=in_order, mid=in_order, high=1.0, level=1.0)
         every, why = _every(laid, changes, added, rows, a_day, cost_s)
+        most_s = saved_s.high * kept_days(laid, changes)
+        if every is None and days is not None and most_s < cost_s:
+            days = None
+            why = (
+                "it does not pay back at these prices: once the order is lost again it has saved "
+                f"{most_s:.2g} s"
+            )
     return ClusterPay(
         scans_a_day=reading.scans_a_day,
         rows_per_scan=reading.rows_per_scan,
@@ -136,8 +146,14 @@ def _every(
 
     fast, middle = days(changes, added.high), days(changes, added.mid)
     slow = days(replace(changes, moved=0.0), added.low)
+    known = [days for days in (fast, middle, slow) if days is not None]
+    if not known:
+        return None, "to cluster again and again never pays at these prices"
     if fast is None:
-        return None, "it never pays at these prices: ranges are read too seldom for its cost"
+        return None, (
+            f"after {min(known):.3g} days where rows change near their places, and never where "
+            "they go anywhere: which of both is not known well enough"
+        )
     if slow is None:
         return None, (
             f"after {fast:.3g} days at the earliest; where new rows go, or how often the same row "
@@ -176,3 +192,25 @@ def best_days(pages_after: Callable[[float], float], a_day: float, cost_s: float
     if best[1] >= days or best[0] >= extra or not math.isfinite(best[0]):
         return None
     return best[1]
+
+
+def kept_days(laid: Laid, changes: RowChanges) -> float:
+    """
+    For how many days clustering once saves what it saves at first, in all, within ten years.
+
+    Rows that are written later lie where they would have lain anyway, so it saves by the others
+    alone. Updates may move the same rows again and again, so they are left out: it is no more.
+
+    Args:
+        laid: The table.
+        changes: Of a day.
+    """
+    slow = replace(changes, moved=0.0)
+    ratio = (_DAYS_MAX / _MOMENT_DAYS) ** (1 / _STEPS)
+    all_days, before, kept = 0.0, 0.0, 1.0
+    for step in range(_STEPS + 1):
+        days = _MOMENT_DAYS * ratio**step
+        kept_now = kept_frac(laid, slow.times(days))
+        all_days += (days - before) * (kept + kept_now) / 2
+        before, kept = days, kept_now
+    return all_days

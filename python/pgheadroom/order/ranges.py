@@ -4,7 +4,8 @@ Ranges of a table, read in the order of an index: on which pages rows lie, and h
     a random page -> one of its rows -> 1,000 rows from its key on, in the index's order
 
 Each row that there is begins a range with the same probability: pages are drawn evenly, and a range
-counts as many times as its page has rows. What is read is bounded by distinct pages, a statement
+counts as many times as its page has rows. Where keys are equal it begins at the first of them, and
+one that is drawn again is not read again. What is read is bounded by distinct pages, a statement
 timeout and a time for all. A plan that is no plain scan of an index in order is not run.
 
 A SELECT may prune pages, set hint bits and mark entries of the index as dead, as any other does.
@@ -16,7 +17,7 @@ import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom.order.values import RANGE_ROWS
@@ -178,6 +179,7 @@ class RangeReader:
         keys = _leading(row)
         draws = random.Random(f"{self.seed} {row['oid']}")  # noqa: S311
         read: list[ReadRange] = []
+        begun: dict[tuple[str, ...], int] = {}
         short = 0
         try:
             while len(read) < _RANGES_MAX and short < _RANGES_MAX:
@@ -188,10 +190,17 @@ class RangeReader:
                 if drawn is None:
                     return Ranges(tuple(read), "too many of the pages that were drawn have no row")
                 start, weight = drawn
+                again = begun.get(tuple(start))
+                if again is not None:
+                    # Rows of equal keys: the same range, which tells nothing of the others.
+                    read[again] = replace(read[again], weight=read[again].weight + weight)
+                    short += 1
+                    continue
                 found = self._range(keys, start, weight, budget)
                 if isinstance(found, str):
                     return Ranges(tuple(read), found)
                 if found.is_cut or len(found.blocks) == RANGE_ROWS:
+                    begun[tuple(start)] = len(read)
                     read.append(found)
                 else:
                     short += 1  # it began at the last rows of the index
@@ -296,22 +305,33 @@ class RangeReader:
 
 
 def ready(connection: psycopg.Connection[Any]) -> None:
-    """Have a session read ranges and nothing else."""
-    for name, value in _SESSION.items():
+    """
+    Have a session read ranges and nothing else.
+
+    Where the role may say so its reads are not counted: scans of an index that nobody else reads
+    by ranges would make it worth to be clustered by, in the next look.
+    """
+    for name, value in _settings(connection).items():
         set_for_session(connection, name, value)
+
+
+def _settings(connection: psycopg.Connection[Any]) -> Mapping[str, str]:
+    row = connection.execute("SELECT has_parameter_privilege('track_counts', 'SET')").fetchone()
+    return _SESSION | {"track_counts": "off"} if row == (True,) else _SESSION
 
 
 @contextmanager
 def kept_settings(connection: psycopg.Connection[Any]) -> Iterator[None]:
     """Give a session the settings again that it had before ranges were read."""
-    listed = ", ".join(f"current_setting({literal(name)})" for name in _SESSION)
+    names = tuple(_settings(connection))
+    listed = ", ".join(f"current_setting({literal(name)})" for name in names)
     row = connection.execute(f"SELECT {listed}".encode()).fetchone()
     assert row is not None, "a query without FROM gives a row"
     try:
         yield
     finally:
         if not connection.closed:
-            for name, value in zip(_SESSION, row, strict=True):
+            for name, value in zip(names, row, strict=True):
                 set_for_session(connection, name, str(value))
 
 

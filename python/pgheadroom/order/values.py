@@ -106,10 +106,11 @@ class ClusterPay:
         saved_s_a_day: By the prices.
         work_s: Of clustering.
         cost_s: The same with the price of its lock.
-        pays_back_days: The cost by what it saves a day at first; None: it may save nothing.
+        pays_back_days: The cost by what it saves a day at first; None: it may save nothing, or the
+            order is lost again before.
         every_days: The time between two of the least mean cost; None: there is none, or it is not
             known.
-        why: The reason where it is None.
+        why: The reason where there is none.
     """
 
     scans_a_day: float

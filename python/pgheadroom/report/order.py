@@ -4,6 +4,7 @@ The order of tables as tables: pages of a range now, fresh and at random; what r
 
 from __future__ import annotations
 
+from pgheadroom.order.paying import ROWS_MIN
 from pgheadroom.order.values import IndexOrder, OrderReport, TableOrder
 from pgheadroom.quoting import printable
 from pgheadroom.report import csv_file
@@ -48,15 +49,24 @@ def answer(report: OrderReport) -> str:
         return "No range was read: what a range reads now is not known."
     if not worst:
         return "No range that was read lies on twice the pages of a freshly clustered one."
-    worst.sort(key=lambda each: -each[0])
+    worst.sort(key=lambda each: (not _reads_ranges(each[2]), -each[0]))
     times, table, index = worst[0]
     more = len(worst) - 1
     rest = f"; {more:,} more so" if more else ""
+    if not _reads_ranges(index):
+        found = f"no scan of {'these' if more else 'it'} was counted"
+        if any(each.scans for *_, each in worst):
+            found = f"scans of {'these' if more else 'it'} find single rows, which no order helps"
+        rest += f"; {found}"
     return (
         f"A range of 1,000 rows of {table.called} by {printable(index.name)} lies on "
         f"{index.pages_per_range.mid:.0f} pages, at least {times:.1f} times those of a freshly "
         f"clustered one{rest}."
     )
+
+
+def _reads_ranges(index: IndexOrder) -> bool:
+    return (index.rows_per_scan or 0.0) >= ROWS_MIN
 
 
 def circumstances(report: OrderReport) -> list[str]:
