@@ -38,6 +38,8 @@ class Kept(Mapping[str, Any]):
 
 
 K = TypeVar("K", bound=Kept)
+# Asked first: a profile may have a hundred thousand numbers.
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 def changed(value: K, **found: Any) -> K:
@@ -62,6 +64,14 @@ def write(value: Any, *, nulls: bool = True, added: bool = True, whole: bool = T
             they are as they are by default; left out, an earlier file keeps its digest.
         whole: Whether it has fields that are as they are by default, besides a `kind`.
     """
+    found_kind = type(value)
+    if found_kind in _PLAIN:
+        return value
+    if found_kind is tuple or found_kind is list:
+        return [
+            item if type(item) in _PLAIN else write(item, nulls=nulls, added=added, whole=whole)
+            for item in value
+        ]
     if isinstance(value, Kept) and hasattr(value, "kept"):
         return value.kept
     if is_dataclass(value) and not isinstance(value, type):
@@ -83,7 +93,7 @@ def write(value: Any, *, nulls: bool = True, added: bool = True, whole: bool = T
             key: write(item, nulls=nulls, added=added, whole=whole) for key, item in value.items()
         }
     if isinstance(value, tuple | list):
-        return [write(item, nulls=nulls, added=added, whole=whole) for item in value]
+        return write(tuple(value), nulls=nulls, added=added, whole=whole)
     return value
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from pgheadroom import _core
@@ -151,6 +151,7 @@ class RunPlan:
     windows: int = 0
     seeds: int = SEEDS_DEFAULT
     drawn: Sequence[int] | None = None
+    _texts: dict[int, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """
@@ -191,7 +192,7 @@ class RunPlan:
         clock = self._clock_of(asked)
         return Piece(
             cell,
-            sampled or json.dumps(to_json(profile)),
+            sampled or self._text_of(cell, profile),
             str(self.version),
             seed,
             events_of(given, seed),
@@ -205,6 +206,14 @@ class RunPlan:
             course=given.course,
             is_maintained=bool(profile.workload.run.maintenance),
         )
+
+    def _text_of(self, cell: int, profile: Profile) -> str:
+        """A run's profile as the twin reads it; a cell's own is written once for all seeds."""
+        if profile is not self.cells[cell].profile:
+            return json.dumps(to_json(profile))
+        if cell not in self._texts:
+            self._texts[cell] = json.dumps(to_json(profile))
+        return self._texts[cell]
 
     def _clock_of(self, cell: Cell) -> Clock | None:
         """The clock, where something of a cell goes by it."""
