@@ -76,7 +76,12 @@ check-pg: $(TEST_CORE) servers ## Tests against real servers: 18 and 16 always, 
 	$(TEST_SERVERS) $(PYTEST) -m "not long" -n 3 $(SIDE_BY_SIDE) --durations=10 $(SERVER_TESTS)
 
 # One at a time: a test that plays at a rate for half a minute wants the machine to itself.
-test-long: $(TEST_CORE) servers ## What make test has no time for: runs of minutes, and further servers
+# LONG is what generated cases and the core's tests ask (tests/lengths.py, tests/common/mod.rs).
+test-long: export LONG = 1
+test-long: export PROPTEST_RNG_SEED = $(or $(SEED),1)
+test-long: $(TEST_CORE) servers ## What make test has no time for: runs of minutes, further servers, all generated cases
+	env --unset=MAKEFLAGS --unset=MFLAGS MUTATIONS=1000000 CASES=200 cargo test --profile checked --locked --quiet --workspace
+	$(PYTEST) -m "not long" $(wildcard tests/property)
 	$(TEST_SERVERS) $(PYTEST) -m long --durations=10 tests/unit $(wildcard tests/property) $(SERVER_TESTS)
 
 lint: $(TEST_CORE) ## ruff and rustfmt, clippy with warnings as errors
@@ -91,13 +96,13 @@ types: $(TEST_CORE) ## mypy strict, and the stub of the core against the core
 	$(BIN)/python -m mypy.stubtest pgheadroom._core
 
 # One profile for the core that tests run on, for tests and for clippy, so that each crate is
-# compiled once; what mutants depend on is of it too. Of the mutants three show that the way works.
+# compiled once; what mutants depend on is of it too. Of the mutants one shows that the way works.
 # Properties draw the same examples in every run, so that a failure is one that comes again; other
 # ones by `make rust SEED=2`. Both flags name files that only calls of make inherit.
 rust: export PROPTEST_RNG_SEED = $(or $(SEED),1)
 rust: $(TEST_CORE) ## Tests of the core; SEED=1
 	env --unset=MAKEFLAGS --unset=MFLAGS cargo test --profile checked --locked --quiet --workspace
-	$(BIN)/python tools/mutants.py run prune-below-tenth split-in-the-middle update-ignores-fillfactor
+	$(BIN)/python tools/mutants.py run prune-below-tenth
 
 mutants: $(TEST_CORE) ## Break each rule of the twin in turn: its scenarios have to fail (an hour; resumes)
 	$(BIN)/python tools/mutants.py run

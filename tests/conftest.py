@@ -26,12 +26,18 @@ import zlib
 import hypothesis
 import pytest
 
+from lengths import examples
 from pgheadroom.servers import ServerPrograms, at_hand, find_programs
 from places import fast_place
 
 # The same examples in every run, however busy the machine is: a failure is one that comes again.
 hypothesis.settings.register_profile(
-    "repeatable", derandomize=True, deadline=None, database=None, print_blob=True
+    "repeatable",
+    max_examples=examples(100),
+    derandomize=True,
+    deadline=None,
+    database=None,
+    print_blob=True,
 )
 hypothesis.settings.load_profile("repeatable")
 

@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 from schemas import schemas
 from values_of import ANYTHING, values_of
 
+from lengths import examples
 from pgheadroom import page_life
 from pgheadroom.advise.advice import Advice
 from pgheadroom.advise.fleet import FleetAdvice
@@ -127,7 +128,7 @@ def profiles(draw: st.DrawFn) -> Json:
     }
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(profiles())
 def test_profiles(data: Json) -> None:
     """A profile says after saving what it said before, and nothing new is assumed of it."""

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lengths import examples
 from pgheadroom.advise.hot import HotIndex, HotShape, Part, blockers, can_be_hot, outcome, parts_of
 from pgheadroom.advise.updates import Updates, updates_of
 from pgheadroom.migration import check_migration, judging
@@ -44,7 +45,7 @@ from pgheadroom.profile import Profile
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 import observed_table as made
 
-bounded = settings(max_examples=60, deadline=None, derandomize=True)
+bounded = settings(max_examples=examples(60), deadline=None, derandomize=True)
 
 PLAIN = ("a", "b", "c", "d", "e")
 COMPUTED = ("g", "h")

@@ -13,6 +13,7 @@ from typing import Any
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from lengths import examples
 from pgbench_scripts import Chooser, Prng, permute, run
 from pgheadroom import _core
 from pgheadroom.errors import InputError
@@ -259,7 +260,7 @@ def _queue(pick: Json, **delete: Any) -> Json:
 @example(_queue({"distribution": "age", "min": 0, "max": 4}))
 @example(_queue({"distribution": "zipfian", "theta": 1.1, "among": "live"}, within=7))
 @example(_queue({"distribution": "oldest", "within": 5}, within=5))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_words_scripts_and_twin_take_the_same_keys(data: Json) -> None:
     """Key by key, for every statement of every client, whatever the profile."""
     try:

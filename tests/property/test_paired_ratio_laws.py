@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lengths import examples
 from pgheadroom.errors import InputError
 from pgheadroom.stats import BOOTSTRAP_MIN, paired_ratio
 from pgheadroom.types import Interval
 
 VALUES = st.floats(1e-3, 1e6)
 PAIRS = st.lists(st.tuples(VALUES, VALUES), min_size=2, max_size=BOOTSTRAP_MIN - 1)
-bounded = settings(max_examples=60, deadline=None, derandomize=True)
+bounded = settings(max_examples=examples(60), deadline=None, derandomize=True)
 
 
 def _ratio(pairs: list[tuple[float, float]], level: float = 0.95) -> Interval:

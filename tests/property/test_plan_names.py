@@ -19,6 +19,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from lengths import examples
+
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 
 from test_plan import MARK, forecast, plan
@@ -66,7 +68,7 @@ def _acting(text: str) -> list[str]:
     return [c for c in text if c != "\n" and unicodedata.category(c) in _ACTING]
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@settings(derandomize=True, deadline=None, max_examples=examples(100))
 @given(schema=NAMES, name=NAMES, database=NAMES, said=NAMES)
 @example(schema="a\nb", name='x";\nDROP TABLE y; --', database="d\n", said="*/\nDROP TABLE z;\n--")
 def test_the_script_has_exactly_the_plans_statements(
@@ -86,7 +88,7 @@ def test_the_script_has_exactly_the_plans_statements(
         assert line == "" or line.startswith("-- ") or line.removesuffix(";") in expected
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@settings(derandomize=True, deadline=None, max_examples=examples(100))
 @given(schema=NAMES, name=NAMES, database=NAMES, said=NAMES)
 def test_markdown_and_json_hold_nothing_that_acts(
     schema: str, name: str, database: str, said: str
@@ -116,7 +118,7 @@ def test_markdown_and_json_hold_nothing_that_acts(
 _OURS = ("Leave room on", "no new index", "Undo: ", "A rewrite would", "`pgheadroom ", "`--undo`")
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@settings(derandomize=True, deadline=None, max_examples=examples(100))
 @given(text=NAMES)
 def test_what_is_quoted_to_be_seen_is_the_same_value(text: str) -> None:
     """JSON is the same value; nothing that is quoted acts."""

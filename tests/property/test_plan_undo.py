@@ -17,6 +17,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lengths import examples
+
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 
 from test_plan import MARK, TARGET, forecast, plan
@@ -97,7 +99,7 @@ def _apply_and_undo(made: Plan, done: int) -> tuple[Catalog, Catalog]:
     return applied, catalog
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(derandomize=True, deadline=None, max_examples=examples(150))
 @given(made=plans(), share=st.floats(0, 1))
 def test_undo_restores_what_apply_changed(made: Plan, share: float) -> None:
     """From anywhere in the plan, read back from its file; no other option is touched."""

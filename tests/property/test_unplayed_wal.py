@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lengths import examples
 from pgheadroom.advise.unplayed import said_unplayed, unplayed_wal, with_unplayed
 from pgheadroom.outcome import ends
 from pgheadroom.profile.tables import IndexProfile, TableProfile
@@ -36,7 +37,7 @@ def _table(hot: int) -> TableProfile:
     return observed(updates=UPDATES, hot=hot).tables[0]
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=examples(300), deadline=None, derandomize=True)
 @given(known=intervals(1e5), twins=intervals(1e5), hot=st.integers(0, UPDATES))
 def test_what_was_measured_comes_out_again_at_the_setting_in_force(
     known: Interval, twins: Interval, hot: int
@@ -55,7 +56,7 @@ def test_what_was_measured_comes_out_again_at_the_setting_in_force(
         assert math.isclose(whole.high, known.high, rel_tol=1e-9, abs_tol=1e-6)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=examples(200), deadline=None, derandomize=True)
 @given(wal=intervals(1e5), rest=intervals(1e5), one=SHARES, other=SHARES)
 def test_more_hot_updates_write_no_more_into_them(
     wal: Interval, rest: Interval, one: float, other: float

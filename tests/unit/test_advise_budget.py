@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from test_advise_parts import SERVER, observed
 
 from curve_points import point_of
+from lengths import examples
 from pgheadroom import _core
 from pgheadroom.advise import Options, advise, runs
 from pgheadroom.advise.advice import Advice
@@ -347,7 +348,7 @@ def _shaped(updates: int, hot: float, wal: int | None, width: int) -> Profile:
     return replace(profile, tables=(replace(table, observed=made.seen_of(table, updates=seen)),))
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(60), deadline=None, derandomize=True)
 @given(shapes=_SHAPES, names=st.randoms(use_true_random=False))
 def test_tables_are_played_by_the_wal_at_stake_whatever_they_are_called(
     shapes: list[tuple[int, float, int | None, int]], names: Any
@@ -367,7 +368,7 @@ def test_tables_are_played_by_the_wal_at_stake_whatever_they_are_called(
     assert [case.stake.wal_bytes_per_day for case in in_order(cases(renamed))] == stakes
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(60), deadline=None, derandomize=True)
 @given(shape=_SHAPES.map(lambda shapes: shapes[0]), more=st.integers(1, 1000))
 def test_more_misses_and_more_measured_wal_put_a_table_further_to_the_front(
     shape: tuple[int, float, int | None, int], more: int

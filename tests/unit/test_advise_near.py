@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from observed_table import counters, profile_of, seen_of_server
-from test_advise_living import observed_queue, scenario_of
+from test_advise_living import scenario_of
 from test_advise_parts import observed
 
 from curve_points import point_of
@@ -66,7 +66,7 @@ def test_settings_are_compared_over_the_runs_that_both_have() -> None:
 
 def test_more_runs_begin_with_those_that_there_were() -> None:
     """Common random numbers stay common, and nothing is played twice."""
-    profile = observed_queue()
+    profile = observed()
     table, policy = profile.tables[0], make_policy()
     with Runner() as runner:
         scenario = scenario_of(profile)
@@ -74,6 +74,7 @@ def test_more_runs_begin_with_those_that_there_were() -> None:
         again = with_more_runs(found, table, "18.4", policy, runner)
     assert len(found.costs) == SEEDS < SEEDS_NEAR == len(again.costs)
     assert again.costs[:SEEDS] == found.costs
+    assert len(set(again.costs)) > SEEDS, "each run is another one"
     assert again.point == found.point
     assert len(other.costs) == SEEDS
 

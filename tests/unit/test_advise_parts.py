@@ -14,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from curve_points import point_of
+from lengths import examples
 from pgheadroom.advise import Options, advise
 from pgheadroom.advise.advice import Advice
 from pgheadroom.advise.calibrate import calibrate
@@ -433,7 +434,7 @@ def test_the_highest_of_equally_good_settings_is_advised() -> None:
     assert _decide(costs) == ("CHANGE", 90)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(60), deadline=None, derandomize=True)
 @given(st.floats(0.0, 1.0), st.floats(0.0, 1.0), st.floats(-0.004, 0.004))
 @example(0.99996, 0.9999, -0.001)
 def test_no_reason_has_a_figure_instead_of_itself(now: float, then: float, wal: float) -> None:

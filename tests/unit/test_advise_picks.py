@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curve_points import point_of
+from lengths import examples
 from pgheadroom.advise import Options, advise
 from pgheadroom.advise.calibrate import Fits, Fitted, calibrate
 from pgheadroom.advise.curve import Costed
@@ -68,7 +69,7 @@ def sampled(written: int, *, rows: int, inserts: int, updates: int, drawn: float
     return replace(profile, tables=(replace(profile.tables[0], rows=rows),))
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(60), deadline=None, derandomize=True)
 @given(
     st.integers(1000, 40_000),
     st.floats(0.02, 3.0),

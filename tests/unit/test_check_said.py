@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from lengths import examples
 from pgheadroom.migration import MigrationCheck, check_migration, judging, read_migration
 from pgheadroom.migration.answer import OpenMatter
 from pgheadroom.migration.catalog import NamedTables
@@ -467,7 +468,7 @@ def _migrated(parts: list[tuple[str, str, str]]) -> tuple[str, MigrationCheck]:
     return text, _check(text, _profile(found))
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(60), deadline=None, derandomize=True)
 @given(st.lists(st.tuples(_DDL, _NAMES, _NAMES), min_size=1, max_size=7))
 @example([("ALTER TABLE qt ALTER {0} SET EXPRESSION AS ({1} + 2)", "qd", "qb")])
 @example([("ALTER TABLE qt DROP {0}; ALTER TABLE qt ADD {0} int", "qa", "qb")])

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from observed_table import counters, index, profile_of, seen_of, seen_of_server
 
+from lengths import examples
 from pgheadroom import _core
 from pgheadroom.advise.filling import filled, unplayed_growth_frac
 from pgheadroom.advise.knobs import Knobs
@@ -122,7 +123,7 @@ def test_what_is_not_seen_to_be_filled_stays_as_it_is(changes: dict[str, Any]) -
     assert filled(profile.tables[0], writes(profile, "jobs")) is None
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.sampled_from(["int2", "int4", "int8", "timestamp", "bool"]), max_size=9))
 def test_a_row_has_the_room_that_it_has(types: list[str]) -> None:
     """To MAXALIGN, before and after; where it cannot be expressed nothing is changed."""

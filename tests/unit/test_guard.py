@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_advise_parts import observed
 
+from lengths import examples
 from pgheadroom.advise.foreseen import Point
 from pgheadroom.advise.growing import growing_of
 from pgheadroom.advise.guard import LONG_RUN, WAL_TOLERANCE, Twins, guard_of, measured_of
@@ -59,7 +60,7 @@ def _point(fillfactor: int, own: Value, everything: Value = 900.0) -> Point:
     )
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=examples(150), deadline=None, derandomize=True)
 @given(
     wal_bytes=st.none() | st.integers(UPDATES * 60, UPDATES * 5000),
     wal_fpi=st.none() | st.integers(0, UPDATES // 2),

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lengths import examples
 from pgheadroom import _core
 from pgheadroom.errors import InputError
 from pgheadroom.sources.log_reading import LogWatch, logged_of, read_log
@@ -271,7 +272,7 @@ def _same(text: str) -> str:
     return _LIST.sub("($)", re.sub(r"\$\d+", "$", found))
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(derandomize=True, deadline=None, max_examples=examples(150))
 @given(shape=SHAPES, values=st.lists(LITERALS, min_size=3, max_size=3))
 def test_what_the_scanner_leaves_is_the_same_statement_to_the_grammar(
     tmp_path_factory: pytest.TempPathFactory, shape: str, values: list[str]

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lengths import examples
 from pgheadroom.errors import InputError
 from pgheadroom.profile import Kind, RowRange, parse_profile, read_profile, to_json
 from pgheadroom.profile.lines import line_of
@@ -366,7 +367,7 @@ def _places(data: Json, path: tuple[str | int, ...] = ()) -> list[tuple[str | in
     return [*([path] if path else []), *deeper]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.data())
 def test_garbage_in_any_place_is_refused_or_read(data: st.DataObject) -> None:
     """Foreign files never crash the reader: it is a profile that survives saving, or an error."""
@@ -379,7 +380,7 @@ def test_garbage_in_any_place_is_refused_or_read(data: st.DataObject) -> None:
     assert parse_profile(to_json(profile)) == profile
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text(), st.text())
 def test_garbage_text_is_refused(text: str, path: str) -> None:
     """Texts that are neither TOML nor JSON, and paths that do not exist, end in our error."""
@@ -389,7 +390,7 @@ def test_garbage_text_is_refused(text: str, path: str) -> None:
     assert line is None or 1 <= line <= len(text.splitlines())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     rows=st.integers(1, 2**31 - 1),
     fillfactor=st.integers(10, 100),

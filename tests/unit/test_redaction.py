@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lengths import examples
 from pgheadroom.redaction import HIDDEN, command_line, redacted, redacted_argument, secrets_of
 
 SECRET = "hunter2secret"
@@ -122,7 +123,7 @@ PASSWORDS = st.text(
 ).map(lambda text: f"{text}~Zq9~")
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
+@settings(derandomize=True, deadline=None, max_examples=examples(300))
 @given(password=PASSWORDS)
 def test_whatever_libpq_takes_is_hidden(password: str) -> None:
     """Any password, written as libpq reads it back, is gone from the argument and from messages."""
@@ -179,7 +180,7 @@ SECRETS = st.sampled_from(
 )
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@settings(derandomize=True, deadline=None, max_examples=examples(200))
 @given(scheme=SCHEMES, name=NAME, key=SECRETS, bare=BARE, before=NAME, after=NAME)
 def test_a_planted_password_is_in_no_form_of_a_connection(
     scheme: str, name: str, key: str, bare: str, before: str, after: str
@@ -206,7 +207,7 @@ def test_a_planted_password_is_in_no_form_of_a_connection(
             assert "Zq9" not in shown, (argument, shown)
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@settings(derandomize=True, deadline=None, max_examples=examples(200))
 @given(scheme=SCHEMES, words=st.lists(NAME, min_size=4, max_size=4))
 def test_what_holds_no_password_comes_out_as_it_went_in(scheme: str, words: list[str]) -> None:
     """Hosts, ports, users, options, files of passwords, and words about passwords."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from test_advise_parts import observed
 from test_foreseeing import scenario as hand_made
 
+from lengths import examples
 from pgheadroom.advise.knobs import Knobs
 from pgheadroom.advise.runs import PlayedPiece, Runner, ScenarioPiece
 from pgheadroom.advise.scenario import Scenario, longer, make_scenario
@@ -58,7 +59,7 @@ def waves(windows: int, *, first: float, second: float, begins: int, lasts: int)
     ]
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=examples(200), deadline=None, derandomize=True)
 @given(
     first=st.floats(0, 0.5),
     second=st.floats(0.05, 0.5),
@@ -82,7 +83,7 @@ def test_a_wave_in_one_of_the_windows_has_not_settled(
         assert seen is None
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=examples(100), deadline=None, derandomize=True)
 @given(
     share=st.floats(0.1, 0.9),
     steps=st.lists(st.floats(-0.04, 0.04), min_size=3, max_size=3),
