@@ -14,6 +14,7 @@ use pgheadroom_twin::Tid;
 use pgheadroom_twin::btree::{BtreePage, PageState, check};
 
 use crate::btree_player::Player;
+use crate::common::is_long;
 use crate::json::Json;
 
 fn tid_text(tid: Tid) -> String {
@@ -147,8 +148,16 @@ fn compare_folder(folder: &Path, version: &str) {
         "no recorded scenarios in {}",
         folder.display()
     );
-    for path in paths {
-        compare(&path, version);
+    // They did the same but for what a VACUUM of 18 tells.
+    let left_out = match version {
+        "15.18" => 0,
+        "16.14" => 1,
+        _ => 2,
+    };
+    for (number, path) in paths.into_iter().enumerate() {
+        if is_long() || number % 2 != left_out {
+            compare(&path, version);
+        }
     }
 }
 

@@ -7,6 +7,8 @@
 
 use std::path::PathBuf;
 
+use crate::common::is_long;
+
 use pgheadroom_twin::profile::{ColumnCompression, Monitor, ProfileError, ProfileSpec};
 use pgheadroom_twin::run::{Conditions, Outcome, TableOutcome, play};
 use serde::Deserialize;
@@ -96,7 +98,14 @@ fn measured_of(measured: &Value, table: &str, key: &str, version: &str) -> Optio
 fn agree(version: &str, kind: &str, least: usize) {
     let recorded = recorded(version, kind);
     assert!(recorded.len() >= least, "{version}: {}", recorded.len());
-    for (name, recorded) in recorded {
+    let turn = ["15.18", "16.14", "19rc1"]
+        .iter()
+        .position(|each| *each == version);
+    for (number, (name, recorded)) in recorded.into_iter().enumerate() {
+        let is_anothers = turn.is_some_and(|turn| number % 3 != turn);
+        if kind == "profile-" && is_anothers && !is_long() {
+            continue;
+        }
         let outcome = played(&recorded.profile, version).unwrap_or_else(|e| panic!("{name}: {e}"));
         let measured = &recorded.measured;
         for table in &outcome.tables {
@@ -121,7 +130,7 @@ fn agree(version: &str, kind: &str, least: usize) {
     }
 }
 
-/// Every profile on every version.
+/// Every profile on every version; in `make test` on 18.4 and one of the others.
 #[test]
 fn profiles_agree_with_servers() {
     for version in VERSIONS.into_iter().chain(["19rc1"]) {
@@ -249,7 +258,9 @@ fn a_run_can_be_stopped() {
 /// and what is not an image not at all, but for images at the border of what is stored compressed.
 #[test]
 fn images_by_pglz_are_estimated() {
-    for version in VERSIONS.into_iter().chain(["15.20"]) {
+    let few: &[&str] = &["15.20", "18.4"];
+    let all: &[&str] = &["15.18", "15.20", "16.14", "18.4"];
+    for version in if is_long() { all } else { few } {
         let mut recorded = recorded(version, "compressed-");
         recorded.retain(|(_, recorded)| recorded.method() == "pglz");
         assert!(recorded.len() >= 3, "{version}: {}", recorded.len());
@@ -263,7 +274,9 @@ fn images_by_pglz_are_estimated() {
 /// lz4 there, which is exact.
 #[test]
 fn images_by_lz4_and_zstd_are_estimated() {
-    for version in ["15.20", "17.12", "18.6", "19rc1"] {
+    let few: &[&str] = &["15.20", "19rc1"];
+    let all: &[&str] = &["15.20", "17.12", "18.6", "19rc1"];
+    for version in if is_long() { all } else { few } {
         for (method, most) in [("lz4", 0.0125), ("zstd", 0.0125)] {
             let recorded = recorded(version, &format!("compressed-{method}-"));
             assert_eq!(recorded.len(), 4, "{version} {method}");

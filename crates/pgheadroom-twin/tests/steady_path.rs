@@ -2,6 +2,8 @@
 //! several give the same figures, and the same places of everything, whether updates may take it or
 //! not, and whether transactions are drawn ahead of their turn or in it.
 
+use crate::common::is_long;
+
 use pgheadroom_layout::{HeapFillfactor, PgVersion};
 use pgheadroom_twin::executor::{
     Assignment, Change, ColumnDefinition, Database, IndexDefinition, SessionId, TableDefinition,
@@ -314,7 +316,7 @@ fn play(case: &Case, takes_short_way: bool) -> (Vec<String>, u64) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(if is_long() { 300 } else { 100 }))]
 
     /// Figures, records and places are the same.
     #[test]

@@ -161,8 +161,17 @@ fn index(fast_update: bool, wal: &mut Wal) -> GinIndex {
     index
 }
 
+/// Sixteen by `make test-long`.
+fn cases() -> u32 {
+    if std::env::var_os("LONG").is_some() {
+        16
+    } else {
+        6
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(16))]
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
 
     /// Every row that came and did not go is there once, and nothing else, on pages that are not
     /// overfull, in trees that lead to it.

@@ -286,7 +286,7 @@ mod tests {
     fn blocks_are_of_one() {
         let mut meta = Meta::new(75, 0);
         let mut taken = std::collections::BTreeSet::new();
-        for step in 0..40_000_u32 {
+        for step in 0..15_000_u32 {
             if step % 7 == 0 {
                 meta.add_bucket();
             }

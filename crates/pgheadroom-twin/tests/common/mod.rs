@@ -5,6 +5,12 @@ pub mod table;
 
 use std::path::PathBuf;
 
+/// Whether all is played, as by `make test-long`; else versions and sizes of which others show the
+/// same are left out.
+pub fn is_long() -> bool {
+    std::env::var_os("LONG").is_some()
+}
+
 /// Text of a golden file in a folder of `golden`.
 pub fn golden(folder: &str, name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
