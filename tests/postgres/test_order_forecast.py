@@ -49,7 +49,6 @@ def nothing(_: psycopg.Connection[Any]) -> None:
     """A day without work."""
 
 
-@pytest.mark.each
 def test_rounds_of_churn(cluster: Cluster) -> None:
     """Seven further rounds of the document's program end inside the interval."""
     number = iter(range(100))

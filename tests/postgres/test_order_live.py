@@ -59,7 +59,6 @@ def holds(cluster: Cluster, table: str, index: str, truth: float) -> int:
     return sum(one.low <= truth <= one.high for one in ends)
 
 
-@pytest.mark.each
 def test_pages_of_ranges_are_those_of_all_ranges(cluster: Cluster) -> None:
     """Fresh, churned, and streams: as counted over the whole table; fresh is exact by layout."""
     with observed.session(cluster) as connection:
@@ -106,7 +105,6 @@ VACUUM ANALYZE "Odd ""kinds"" t"
 """
 
 
-@pytest.mark.each
 def test_keys_of_many_kinds(cluster: Cluster) -> None:
     """What has a plain order is read whatever its type and name; the rest is named, with why."""
     with observed.session(cluster) as connection:

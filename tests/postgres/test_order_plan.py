@@ -132,7 +132,6 @@ def _check_refusals(
     session.execute("ALTER INDEX other RENAME TO testtabi")
 
 
-@pytest.mark.each
 def test_what_is_no_step(cluster: Cluster, programs: ServerPrograms) -> None:
     """By price, by tool, and where a file was changed by hand: each says why."""
     unpriced = planned(cluster, OrderWish(interval_s=DAY_S), "cluster")

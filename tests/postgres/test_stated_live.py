@@ -211,7 +211,6 @@ ROWS = 20_000
 """ANALYZE reads them all, at its default target of 100."""
 
 
-@pytest.mark.each
 def test_figures_are_those_of_analyze(programs: ServerPrograms) -> None:
     """
     Of rows as they are loaded a server evaluates what ANALYZE then finds of the index.
