@@ -7,6 +7,7 @@ The JSON Schemas of our files, made from the values that read and write them.
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 from collections.abc import Mapping
@@ -41,6 +42,7 @@ from pgheadroom.watch import WatchLine
 FOLDER = Path(__file__).parents[1] / "docs" / "schema"
 
 
+@functools.cache
 def schemas() -> Mapping[str, dict[str, Any]]:
     """Each file's schema, by its name."""
     text = {"type": "string"}

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syntax import tree_of
 
 import showing
 from pgheadroom.errors import InputError
@@ -39,7 +40,7 @@ EXAMPLE = ROOT / "examples" / "experiment" / "null_share"
 def _imported(path: Path) -> set[str]:
     """Modules that a file imports, `from a import b` as `a.b`."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):

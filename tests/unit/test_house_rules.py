@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeGuard
 
 import pytest
+from syntax import tree_of
 
 import pgheadroom
 from pgheadroom import errors
@@ -50,7 +51,7 @@ def test_a_name_is_one_type() -> None:
     """Forty names were two classes each, and thirty of types meant two things by module."""
     homes: dict[str, list[str]] = {}
     for path in sorted((ROOT / "python").rglob("*.py")):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in tree_of(path).body:
             for name in _names_of_types(node):
                 homes.setdefault(name, []).append(str(path.relative_to(ROOT)))
     assert len(homes) > 500
@@ -74,7 +75,7 @@ def test_functions_stay_readable() -> None:
     long = [
         f"{path.relative_to(ROOT)}: {function.name} has {lines} lines"
         for path in sorted((ROOT / "python").rglob("*.py"))
-        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for function in ast.walk(tree_of(path))
         if isinstance(function, ast.FunctionDef)
         if (lines := (function.end_lineno or 0) - function.lineno + 1) > 80
     ]
@@ -145,7 +146,7 @@ def test_the_library_speaks_of_parameters() -> None:
     found: dict[str, list[str]] = {}
     for path in sorted(base.rglob("*.py")):
         name = path.relative_to(base)
-        texts = [*_texts(ast.parse(path.read_text(encoding="utf-8")))]
+        texts = [*_texts(tree_of(path))]
         if name.parts[0] != "cli" and any(_OPTION.search(text) for text in texts):
             by_right = name.as_posix() if name.as_posix() in OPTIONS_BY_RIGHT else name.parts[0]
             found.setdefault(by_right, []).append(name.as_posix())
@@ -169,7 +170,7 @@ def test_errors_of_the_library_name_no_command() -> None:
     for path in sorted(base.rglob("*.py")):
         if path.relative_to(base).parts[0] == "cli":
             continue
-        for raised in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for raised in ast.walk(tree_of(path)):
             if not isinstance(raised, ast.Raise):
                 continue
             texts = [n.value for n in ast.walk(raised) if _is_text(n)]
@@ -213,7 +214,7 @@ def test_kinds_and_functions_are_named_for_what_they_are() -> None:
     """One kind has such a name, or none; `show` and `_plain` say of no function what it does."""
     homes: dict[str, list[str]] = {}
     for path in sorted((ROOT / "python" / "pgheadroom").rglob("*.py")):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in tree_of(path).body:
             if isinstance(node, ast.ClassDef | ast.FunctionDef):
                 homes.setdefault(node.name, []).append(path.name)
             elif isinstance(node, ast.Assign) and "Literal[" in ast.unparse(node.value):
@@ -226,7 +227,7 @@ def test_what_an_error_mentions_stands_in_its_message() -> None:
     """In backquotes, else the command line would not find what to put its option for."""
     missing = []
     for path in sorted((ROOT / "python").rglob("*.py")):
-        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for call in ast.walk(tree_of(path)):
             if not isinstance(call, ast.Call):
                 continue
             mentions = [k.value for k in call.keywords if k.arg == "mentions"]

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from syntax import tree_of
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "python" / "pgheadroom"
@@ -108,7 +109,7 @@ def test_imports_go_to_the_left(path: Path) -> None:
     if part in ("__init__", "__main__"):
         return
     assert part in STEP_OF, f"{part} has no place in the layers yet"
-    found = _imports(ast.parse(path.read_text(encoding="utf-8")))
+    found = _imports(tree_of(path))
     assert _violations(part, found) == []
 
 
@@ -181,7 +182,7 @@ KERNEL = ("table.py", "text.py", "columns.py", "charts.py", "html_tables.py")
 def _rooms_imported(path: Path) -> set[str]:
     """Rooms of the report that a module imports from, wherever the statement stands."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pgheadroom.report"):
             names = [f"{node.module}.{alias.name}".split(".")[2] for alias in node.names]
             found |= set(names) & ROOMS
@@ -195,7 +196,7 @@ COMPUTES = {"statistics", "numpy", "scipy", "random"}
 def test_the_report_makes_no_figures() -> None:
     """What it shows stands in the result, or is a property of it: other readers want it as well."""
     for path in REPORT.rglob("*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = tree_of(path)
         found = {
             name.split(".")[0]
             for node in ast.walk(tree)
@@ -223,7 +224,7 @@ def test_the_report_reads_values_and_no_keys() -> None:
         node.args[0].value
         for room in ("proof", "experiment")
         for path in (REPORT / room).glob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr == "get"
