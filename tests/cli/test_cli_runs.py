@@ -127,7 +127,7 @@ def test_a_stopped_run_leaves_nothing_and_goes_on(
     number: signal.Signals,
 ) -> None:
     """Ctrl-C, SIGTERM, a closed terminal, kill -9: no server, no folder; then the rest runs."""
-    arguments = (*SMALL, "--repetitions", "4")
+    arguments = (*SMALL, "--repetitions", "3")
     process = _start(environment, tmp_path, *arguments)
     _wait_for_sample(tmp_path, 2)
     os.killpg(process.pid, number)
@@ -157,7 +157,7 @@ def test_a_stopped_run_leaves_nothing_and_goes_on(
     assert json.loads(done.stdout)["complete"] is True
     lines = (record / "samples.jsonl").read_text().splitlines()
     assert lines[:2] == kept
-    assert len(lines) == 12, "four blocks of two cells and the control arm"
+    assert len(lines) == 9, "three blocks of two cells and the control arm"
 
 
 @pytest.mark.usefixtures("run_parent")
