@@ -7,6 +7,9 @@ import threading
 import psycopg
 import pytest
 
+from pgheadroom.clustering import order_and_plan
+from pgheadroom.order import live
+from pgheadroom.order.live import OrderWish
 from pgheadroom.servers import Cluster
 
 Session = psycopg.Connection[tuple[object, ...]]
@@ -162,3 +165,29 @@ def test_a_session_that_dies_in_a_build(
     session.execute("SET enable_seqscan = off")
     found = session.execute("SELECT count(*) FROM t WHERE waits(k) > 100000").fetchone()
     assert found == (10_000,)
+
+
+def test_order_looks_at_it(
+    cluster: Cluster, database: str, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`order` samples what cluster_quality counts; only CLUSTER is known to put it in order."""
+    session.execute(TABLE)
+    session.execute("ALTER TABLE t ADD r int")
+    session.execute("UPDATE t SET r = hashint4(k)")
+    session.execute("CREATE INDEX t_r ON t (r)")
+    session.execute("ALTER TABLE t SET WITHOUT CLUSTER")  # half of its pages are empty now
+    session.execute("VACUUM ANALYZE t")
+    environment = cluster.client_env()
+    target = f"host={environment['PGHOST']} port={cluster.port} user=postgres dbname={database}"
+    monkeypatch.setattr(live, "_TABLE_S", live._ALL_S)  # a busy machine has time enough
+    wish = OrderWish(tables=("t",), pages=12_000, index="t_r")
+    report, plan = order_and_plan(target, {}, wish, "cluster")
+    (found,) = (one for one in report.tables[0].indexes if one.name == "t_r")
+    counted = session.execute("SELECT pages_per_1000 FROM cluster_quality('t', 't_r')").fetchone()
+    assert counted is not None
+    assert found.ranges > 5
+    assert found.pages_per_range.mid == pytest.approx(counted[0], rel=0.1)
+    assert [step.tool for step in plan.remedies or ()] == ["CLUSTER"]
+    _, plan = order_and_plan(target, {}, wish, "auto")
+    assert plan.remedies == ()
+    assert any("access method clustered_heap" in note for note in plan.notes)

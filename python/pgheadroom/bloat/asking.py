@@ -45,7 +45,7 @@ WITH {_DOMAINS}, big AS MATERIALIZED (
            c.relfilenode
     FROM pg_class c
     JOIN pg_namespace n ON n.oid = c.relnamespace
-    JOIN pg_am am ON am.oid = c.relam AND am.amname = 'heap'
+    JOIN pg_am am ON am.oid = c.relam AND am.amname IN ({{methods}})
     LEFT JOIN pg_class tc ON tc.oid = c.reltoastrelid
     WHERE c.relkind IN ('r', 'm') AND c.relpersistence <> 't' AND {_OURS}
       AND (c.relpages >= {{pages_min}} OR tc.relpages >= {{pages_min}})
@@ -81,7 +81,9 @@ LEFT JOIN pg_stats s ON (s.schemaname, s.tablename, s.attname) = (b.nspname, b.r
 GROUP BY b.oid, b.nspname, b.relname, b.relpages, b.reltuples, b.reloptions, tc.oid, tc.relpages,
          tc.reltuples
 """
-"""Tables of at least `pages_min` pages, or whose TOAST table has as many; their columns."""
+"""Tables of at least `pages_min` pages, or whose TOAST table has as many; their columns.
+
+`methods` are access methods, as literals: of those whose pages are heap's."""
 
 BTREE_SQL = f"""
 WITH {_DOMAINS}, big AS MATERIALIZED (

@@ -35,6 +35,7 @@ from pgheadroom.bloat.values import (
     TableFacts,
 )
 from pgheadroom.layout.columns import live_column
+from pgheadroom.quoting import literal
 from pgheadroom.sources.columns import LiveColumn
 from pgheadroom.units import PAGE_BYTES
 
@@ -60,9 +61,12 @@ class Estimated:
     estimate: Estimate | None
 
 
-def heap_rows(ask: Ask, pages_min: int) -> Sequence[RelationRow]:
+def heap_rows(
+    ask: Ask, pages_min: int, methods: Sequence[str] = ("heap",)
+) -> Sequence[RelationRow]:
     """Tables of that many pages at the last VACUUM or ANALYZE, or with such a TOAST table."""
-    return ask(HEAP_SQL.format(pages_min=pages_min))
+    listed = ", ".join(map(literal, methods))
+    return ask(HEAP_SQL.format(pages_min=pages_min, methods=listed))
 
 
 def btree_rows(ask: Ask, pages_min: int) -> Sequence[RelationRow]:

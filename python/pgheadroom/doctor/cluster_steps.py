@@ -161,8 +161,15 @@ def _tool(
     if "pg_repack" in tools and order_keys(index.definition) is None:
         tools.remove("pg_repack")
         unfit["pg_repack"] = f"{index.relation.called} has more than columns, which it orders by"
+    if found["method"] != "heap":
+        why = f"not tested with tables of access method {printable(str(found['method']))}"
+        unfit |= dict.fromkeys(ORDERING.values(), why)
     ways = {tool: way for way, tool in ORDERING.items()}
-    usable = [tool for tool in tools if tool in ways and OPTIONS.get(how, tool) == tool]
+    usable = [
+        tool
+        for tool in tools
+        if tool in ways and tool not in unfit and OPTIONS.get(how, tool) == tool
+    ]
     if how != "cluster" and usable:
         return cast("RemedyTool", ways[usable[0]])
     if how in OPTIONS:

@@ -26,6 +26,7 @@ SELECT c.oid::int8 AS oid,
        CASE c.relpersistence WHEN 'p' THEN 'permanent' ELSE 'unlogged' END AS persistence,
        CASE c.relreplident WHEN 'f' THEN 'full' WHEN 'n' THEN 'nothing' END AS replica_identity,
        current_database() AS database,
+       (SELECT am.amname FROM pg_am am WHERE am.oid = c.relam) AS method,
        (SELECT coalesce(jsonb_agg(e.extname), '[]') FROM pg_extension e) AS modules,
        (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) AS is_superuser,
        (SELECT coalesce(sum(ic.relpages), 0) FROM pg_index i

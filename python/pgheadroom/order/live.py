@@ -17,6 +17,7 @@ from pgheadroom.order import asking
 from pgheadroom.order.counted import CountedTime
 from pgheadroom.order.indexing import OrderedTable, index_order
 from pgheadroom.order.ranges import (
+    METHODS,
     RangeReader,
     Ranges,
     SampleBudget,
@@ -270,7 +271,7 @@ class OrderAsking:
     ) -> dict[int, tuple[Estimated, int]]:
         """What CLUSTER would leave of each table, and its rows."""
         made = {}
-        for row in heap_rows(self._rows, self._pages_min):
+        for row in heap_rows(self._rows, self._pages_min, METHODS):
             oid = int(row["oid"])
             if oid not in indexes:
                 continue

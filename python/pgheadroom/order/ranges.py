@@ -46,7 +46,10 @@ _SESSION = {
 _FETCHED = 100  # rows at a time; at the budget's end no more than there may be new pages
 _RANGES_MAX = 40
 """Ranges of an index; their mean is then known to a sixth of how far they differ."""
-_TRIES_MAX = 3  # pages without a row that are drawn for one that has some; arbitrary
+_TRIES_MAX = 20
+"""Pages that are drawn for one that has rows: enough where three quarters have none."""
+METHODS = ("heap", "clustered_heap")
+"""Access methods whose pages are heap's."""
 _NOT_FITTING = "the planner takes another way than the index alone"
 
 
@@ -112,7 +115,7 @@ def why_unreadable(row: Mapping[str, Any]) -> str | None:
         return "the role may not SELECT from the table"
     if row["has_row_security"]:
         return "row security hides rows of the table from the role"
-    if row["table_method"] not in ("heap", "clustered_heap"):
+    if row["table_method"] not in METHODS:
         return f"the table's access method is {row['table_method']}"
     if row["is_partial"]:
         return "the index is partial"

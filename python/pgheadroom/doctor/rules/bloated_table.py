@@ -134,7 +134,7 @@ RULE = Rule(
     id="bloated-table",
     question="Which tables would a rewrite make much smaller?",
     book=("B7.35", "B7.40"),
-    sql={15: HEAP_SQL.format(pages_min=PAGES_MIN)},
+    sql={15: HEAP_SQL.format(pages_min=PAGES_MIN, methods="'heap'")},
     look=_look,
     decide=_decide,
     on_standby=False,
