@@ -94,7 +94,6 @@ def check_kept(profile: Profile) -> None:
     assert "read_twice" not in observed.facts(profile, "keyless")["updates"]
 
 
-@pytest.mark.each
 def test_kept_columns_are_played_as_kept(programs: ServerPrograms) -> None:
     """HOT is decided by others: an index over a kept column is not passed, for it may come back."""
     with Host(programs) as host:

@@ -165,7 +165,6 @@ def test_rows_with_composites_are_as_long_as_the_servers(programs: ServerProgram
         assert table.column("p").type == ("text" if is_short else "composite")
 
 
-@pytest.mark.each
 def test_other_types_are_played_by_their_form(programs: ServerPrograms) -> None:
     """Rows are as long as the server's, whatever the types are, and the profile plays exactly."""
     profile, pages = _observed(programs)

@@ -130,7 +130,6 @@ COSTS = {"vacuum_cost_page_hit": "1", "vacuum_cost_page_miss": "2", "vacuum_cost
 USAGE = re.compile(r"buffer usage: (\d+) hits, (\d+) (?:misses|reads), (\d+) dirtied")
 
 
-@pytest.mark.each
 @pytest.mark.parametrize("dead", [500, 8_000])
 def test_what_a_vacuum_costs(programs: ServerPrograms, dead: int) -> None:
     """
