@@ -22,6 +22,7 @@
 #include "utils/syscache.h"
 
 #include "clustered_heap.h"
+#include "compat.h"
 
 /*
  * What is known of each table that this session has inserted into, by its Oid.
@@ -31,6 +32,8 @@
  * microsecond or two.
  */
 static HTAB *known_tables = NULL;
+#define CONTEXTS 64				/* arbitrary: tables that a session fills by turns */
+
 static uint64 changes = 1;
 
 /*
@@ -90,19 +93,54 @@ index_gives_order(Relation heap, Relation index)
 	return true;
 }
 
-/* Asks which index is marked, and forgets what was known by another one. */
+/* Forgets what is known by an index. */
+static void
+forget(Known *known)
+{
+	known->key = NULL;
+	known->last_leaves = NULL;
+	known->walks = NULL;
+	if (known->context != NULL)
+		MemoryContextReset(known->context);
+}
+
+/* The memory context of what is known by the index. A few tables have one at a time. */
+MemoryContext
+context_of_known(Known *known)
+{
+	static int	count = 0;
+
+	if (known->context != NULL)
+		return known->context;
+	if (count == CONTEXTS)
+	{
+		HASH_SEQ_STATUS tables;
+		Known	   *each;
+
+		hash_seq_init(&tables, known_tables);
+		while ((each = hash_seq_search(&tables)) != NULL)
+		{
+			forget(each);
+			if (each->context != NULL)
+				MemoryContextDelete(each->context);
+			each->context = NULL;
+		}
+		count = 0;
+	}
+	known->context = AllocSetContextCreate(CacheMemoryContext, "clustered_heap table",
+										   ALLOCSET_SMALL_SIZES);
+	count++;
+	return known->context;
+}
+
+/* Asks which index is marked. */
 static void
 ask(Relation heap, Known *known)
 {
 	/* What comes in while we look counts as later. */
 	uint64		changes_before = changes;
 
-	known->empty_key = NULL;
-	known->has_last = false;
-	known->leaf = InvalidBlockNumber;
-	known->leaf_again = false;
-	if (known->context != NULL)
-		MemoryContextReset(known->context);
+	forget(known);
 	known->index = clustered_index_oid(heap);
 	known->changes = changes_before;
 }
@@ -143,25 +181,33 @@ known_of(Relation heap)
 
 /*
  * Opens the index that rows of this table are placed by; NULL: they are not
- * placed. To be closed with RowExclusiveLock.
+ * placed. *lock: to be closed with.
  *
  * Whoever inserts has locked the table and, as a rule, the index already
- * (ExecInsert, nodeModifyTable.c), so it stays; but it may become invalid
+ * (ExecInsert, nodeModifyTable.c), so it stays and needs no second lock, which
+ * would be taken and given back for each row; but it may become invalid
  * meanwhile (DROP INDEX CONCURRENTLY), or lose the mark.
  */
 Relation
-open_known_index(Relation heap, const Known *known)
+open_known_index(Relation heap, const Known *known, LOCKMODE *lock)
 {
 	Relation	index;
 
 	if (!OidIsValid(known->index) || ReindexIsProcessingIndex(known->index))
 		return NULL;
-	index = try_relation_open(known->index, RowExclusiveLock);
+	*lock = NoLock;
+	if (compat_relation_is_locked(known->index, RowExclusiveLock))
+		index = RelationIdGetRelation(known->index);
+	else
+	{
+		*lock = RowExclusiveLock;
+		index = try_relation_open(known->index, RowExclusiveLock);
+	}
 	if (index == NULL)
 		return NULL;
 	if (!index_gives_order(heap, index))
 	{
-		relation_close(index, RowExclusiveLock);
+		relation_close(index, *lock);
 		return NULL;
 	}
 	return index;

@@ -10,6 +10,10 @@
 #include "storage/block.h"
 #include "utils/rel.h"
 
+typedef struct KeyKnown KeyKnown;
+typedef struct LastLeaf LastLeaf;
+typedef struct Walks Walks;
+
 /* What a session remembers of a table that it inserts into; all of it may be wrong. */
 typedef struct Known
 {
@@ -17,20 +21,11 @@ typedef struct Known
 	Oid			index;			/* the one that is marked; InvalidOid: none */
 	uint64		changes;		/* of the relation cache, when it was asked */
 	bool		goes_on;		/* the row before came behind all others */
-	BlockNumber leaf;			/* of the index, where the row before belongs */
-	bool		leaf_again;		/* where the one before that did, or next to it */
-
-	/* key.c; none of it is there while empty_key is NULL */
-	MemoryContext context;
-	BTScanInsert empty_key;		/* the index's, with NULLs for values */
-	bool		by_value;		/* all of its columns are */
-	AttrNumber	columns[INDEX_MAX_KEYS];	/* of the table */
-	bool		has_last;
-	int			looks_saved;	/* since the index was asked */
-	bool		last_is_null[INDEX_MAX_KEYS];
-	Datum		last[INDEX_MAX_KEYS];
-	/* Values that are passed by reference. With longer ones no key is kept. */
-	char		last_bytes[256] pg_attribute_aligned(MAXIMUM_ALIGNOF);
+	int			looks_saved;	/* rows since the index was asked */
+	MemoryContext context;		/* of what follows, or NULL */
+	KeyKnown   *key;			/* key.c; or NULL */
+	LastLeaf   *last_leaves;	/* leaf.c; or NULL */
+	Walks	   *walks;			/* walk.c; or NULL */
 } Known;
 
 /* cluster_index.c */
@@ -38,10 +33,16 @@ extern void cluster_index_init(void);
 extern Oid	clustered_index_oid(Relation heap);
 extern bool index_gives_order(Relation heap, Relation index);
 extern Known *known_of(Relation heap);
-extern Relation open_known_index(Relation heap, const Known *known);
+extern MemoryContext context_of_known(Known *known);
+extern Relation open_known_index(Relation heap, const Known *known, LOCKMODE *lock);
 
 /* key.c */
 extern void key_of_index(Known *known, Relation index);
+extern bool key_is_by_value(const Known *known);
+extern bool key_has_last(const Known *known);
+extern uint32 key_group(const Known *known, Relation heap, BTScanInsert key);
+extern int	key_compare(const Known *known, Relation index, BTScanInsert key, Page page,
+						OffsetNumber offnum);
 extern void key_of_row(const Known *known, Relation heap, HeapTuple row, BTScanInsert key);
 extern bool key_goes_on(const Known *known, Relation heap, BTScanInsert key);
 extern void key_keep_last(Known *known, Relation heap, BTScanInsert key, uint64 changes);
@@ -67,6 +68,32 @@ extern bool block_exists(Relation heap, BlockNumber block);
 extern BlockNumber highest_recorded_with_room(Relation heap, BlockNumber *blocks, int count,
 											  const Need *need);
 extern BlockNumber block_for_latecomers(Relation heap, BlockNumber above, const Need *need);
+
+/* leaf.c */
+
+/* Where a row belongs by its key. */
+typedef struct Place
+{
+	Relation	index;			/* open, or NULL: nothing has been looked up */
+	LOCKMODE	lock;			/* that goes when it is closed */
+	BlockNumber neighbour;		/* page of the row before it, or else after */
+	bool		at_end;			/* no row stands behind it */
+	BlockNumber above;			/* in a run of equal keys: what an entry's page
+								 * has to be above of to come to this leaf */
+	Buffer		leaf;			/* its leaf of the index, pinned, not locked */
+	BlockNumber leaf_block;
+	bool		has_highest;
+	BlockNumber highest;		/* page that a row of the leaf lies on, if remembered */
+} Place;
+
+extern bool place_of_key(Relation heap, Known *known, BTScanInsert key, Place *place);
+
+/* walk.c */
+extern bool walk_is_known(Known *known, Page page, BlockNumber leaf, BlockNumber *highest);
+extern BlockNumber block_of_leaf(Relation heap, Known *known, const Place *place,
+								 const Need *need);
+extern void walk_told_row(Known *known, const Place *place, BlockNumber block);
+extern void walk_got_row(Known *known, Relation heap);
 
 /* place.c */
 typedef struct Batch Batch;

@@ -12,10 +12,13 @@
 #include "access/heapam.h"
 #include "access/nbtree.h"
 #include "access/tableam.h"
+#include "miscadmin.h"
 #include "optimizer/planner.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
+#include "storage/lock.h"
 #include "utils/rel.h"
+#include "utils/sortsupport.h"
 
 #if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 200000
 #error "clustered_heap is for PostgreSQL 15 to 19"
@@ -56,6 +59,33 @@ compat_bt_search(Relation index, Relation heap, BTScanInsert key)
 	return leaf;
 }
 
+/* Prepares comparing the values of an index's column; 18 asks for no strategy. */
+static inline void
+compat_prepare_sort(Relation index, bool is_down, SortSupport sort)
+{
+#if PG_VERSION_NUM >= 180000
+	PrepareSortSupportFromIndexRel(index, is_down, sort);
+#else
+	PrepareSortSupportFromIndexRel(index,
+								   is_down ? BTGreaterStrategyNumber : BTLessStrategyNumber,
+								   sort);
+#endif
+}
+
+/* Whether this session has that lock on a relation of its database; 17 asks for stronger ones too. */
+static inline bool
+compat_relation_is_locked(Oid relid, LOCKMODE mode)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_RELATION(tag, MyDatabaseId, relid);
+#if PG_VERSION_NUM >= 170000
+	return LockHeldByMe(&tag, mode, false);
+#else
+	return LockHeldByMe(&tag, mode);
+#endif
+}
+
 /*
  * Prunes the page if it is full and that is quick to have; the caller has a
  * pin on it and no lock. 19 may set the visibility map there, but only for
@@ -74,6 +104,12 @@ compat_heap_page_prune_opt(Relation heap, Buffer buffer)
 	heap_page_prune_opt(heap, buffer);
 #endif
 }
+
+/*
+ * Whether a page that the visibility map names is as VACUUM told the free space
+ * map. 19 sets the one while statements read, and does not tell the other.
+ */
+#define compat_maps_agree (PG_VERSION_NUM < 190000)
 
 /*
  * Adds a page of zeros at the end of the table, which whoever puts the first

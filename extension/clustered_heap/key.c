@@ -16,12 +16,49 @@
 
 #include "access/htup_details.h"
 #include "access/nbtree.h"
+#include "common/hashfn.h"
 #include "fmgr.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/sortsupport.h"
 
 #include "clustered_heap.h"
+#include "compat.h"
+
+/* In the memory context of what is known of the table, and gone with it. */
+struct KeyKnown
+{
+	BTScanInsert empty;			/* the index's, with NULLs for values */
+	bool		by_value;		/* all of its columns are */
+	bool		by_sort;		/* and have functions that sort them fast */
+	SortSupportData sort[INDEX_MAX_KEYS];
+	AttrNumber	columns[INDEX_MAX_KEYS];	/* of the table */
+	bool		has_last;
+	bool		last_is_null[INDEX_MAX_KEYS];
+	Datum		last[INDEX_MAX_KEYS];
+	/* Values that are passed by reference. With longer ones no key is kept. */
+	char		last_bytes[256] pg_attribute_aligned(MAXIMUM_ALIGNOF);
+};
+
+/*
+ * Prepares comparing values of an index's column as sorts do it, which takes
+ * a fifth of a call of the operator class's function; false: there is no such
+ * way.
+ */
+static bool
+prepare_sort(Relation index, ScanKey column, int i, SortSupport sort, MemoryContext context)
+{
+	if (!OidIsValid(index_getprocid(index, i + 1, BTSORTSUPPORT_PROC)))
+		return false;
+	sort->ssup_cxt = context;
+	sort->ssup_collation = index->rd_indcollation[i];
+	sort->ssup_nulls_first = (column->sk_flags & SK_BT_NULLS_FIRST) != 0;
+	sort->ssup_attno = i + 1;
+	sort->abbreviate = false;
+	compat_prepare_sort(index, (column->sk_flags & SK_BT_DESC) != 0, sort);
+	return true;
+}
 
 /*
  * Makes the key without values; once for each index, since it takes as long as
@@ -31,26 +68,41 @@
 void
 key_of_index(Known *known, Relation index)
 {
-	MemoryContext before;
-	BTScanInsert key;
+	MemoryContext context = context_of_known(known);
+	MemoryContext before = MemoryContextSwitchTo(context);
+	KeyKnown   *made = palloc0(sizeof(KeyKnown));
+	BTScanInsert key = _bt_mkscankey(index, NULL);
 
-	if (known->context == NULL)
-		known->context = AllocSetContextCreate(CacheMemoryContext, "clustered_heap key",
-											   ALLOCSET_SMALL_SIZES);
-	before = MemoryContextSwitchTo(known->context);
-	key = _bt_mkscankey(index, NULL);
-	MemoryContextSwitchTo(before);
 	_bt_metaversion(index, &key->heapkeyspace, &key->allequalimage);
 	key->nextkey = true;
 	key->keysz = IndexRelationGetNumberOfKeyAttributes(index);
-	known->by_value = true;
+	made->empty = key;
+	made->by_value = true;
 	for (int i = 0; i < key->keysz; i++)
 	{
-		known->columns[i] = index->rd_index->indkey.values[i];
+		made->columns[i] = index->rd_index->indkey.values[i];
 		if (!TupleDescAttr(RelationGetDescr(index), i)->attbyval)
-			known->by_value = false;
+			made->by_value = false;
 	}
-	known->empty_key = key;
+	made->by_sort = made->by_value;
+	for (int i = 0; i < key->keysz && made->by_sort; i++)
+		made->by_sort = prepare_sort(index, &key->scankeys[i], i, &made->sort[i], context);
+	MemoryContextSwitchTo(before);
+	known->key = made;
+}
+
+/* Whether comparing leaves nothing behind in the current memory context. */
+bool
+key_is_by_value(const Known *known)
+{
+	return known->key->by_value;
+}
+
+/* Whether there is a last key. */
+bool
+key_has_last(const Known *known)
+{
+	return known->key != NULL && known->key->has_last;
 }
 
 /*
@@ -62,12 +114,12 @@ key_of_row(const Known *known, Relation heap, HeapTuple row, BTScanInsert key)
 {
 	TupleDesc	desc = RelationGetDescr(heap);
 
-	memcpy(key, known->empty_key,
+	memcpy(key, known->key->empty,
 		   offsetof(BTScanInsertData, scankeys) +
-		   known->empty_key->keysz * sizeof(ScanKeyData));
+		   known->key->empty->keysz * sizeof(ScanKeyData));
 	for (int i = 0; i < key->keysz; i++)
 	{
-		AttrNumber	attnum = known->columns[i];
+		AttrNumber	attnum = known->key->columns[i];
 		ScanKey		column = &key->scankeys[i];
 		bool		is_null;
 		Datum		value = heap_getattr(row, attnum, desc, &is_null);
@@ -82,6 +134,55 @@ key_of_row(const Known *known, Relation heap, HeapTuple row, BTScanInsert key)
 		column->sk_argument = value;
 		column->sk_flags &= ~SK_ISNULL;
 	}
+}
+
+/*
+ * Compares the key with an entry of a leaf: below zero, zero or above, as
+ * _bt_compare does.
+ */
+int
+key_compare(const Known *known, Relation index, BTScanInsert key, Page page, OffsetNumber offnum)
+{
+	IndexTuple	entry = (IndexTuple) PageGetItem(page, PageGetItemId(page, offnum));
+	KeyKnown   *made = known->key;
+
+	if (made == NULL || !made->by_sort)
+		return _bt_compare(index, key, page, offnum);
+	for (int i = 0; i < key->keysz; i++)
+	{
+		ScanKey		column = &key->scankeys[i];
+		bool		is_null;
+		Datum		value = index_getattr(entry, i + 1, RelationGetDescr(index), &is_null);
+		int			compared = ApplySortComparator(column->sk_argument,
+												   (column->sk_flags & SK_ISNULL) != 0,
+												   value, is_null, &made->sort[i]);
+
+		if (compared != 0)
+			return compared;
+	}
+	return 0;
+}
+
+/*
+ * A number that keys share which differ in their last column alone: those of
+ * one device, say, at different times.
+ */
+uint32
+key_group(const Known *known, Relation heap, BTScanInsert key)
+{
+	uint32		group = 0;
+
+	for (int i = 0; i < key->keysz - 1; i++)
+	{
+		Form_pg_attribute column = TupleDescAttr(RelationGetDescr(heap),
+												 known->key->columns[i] - 1);
+		ScanKey		scankey = &key->scankeys[i];
+
+		if ((scankey->sk_flags & SK_ISNULL) == 0)
+			group = hash_combine(group, datum_image_hash(scankey->sk_argument,
+														 column->attbyval, column->attlen));
+	}
+	return group;
 }
 
 /* Compares a column of the key with the last one's: below zero, zero or above. */
@@ -107,20 +208,21 @@ compare_column(ScanKey column, Datum last, bool last_is_null)
 bool
 key_goes_on(const Known *known, Relation heap, BTScanInsert key)
 {
+	const KeyKnown *last = known->key;
 	uint64		changes = known->changes;
 	int			compared = 0;
 
-	if (!known->has_last)
+	if (!last->has_last)
 		return false;
 	for (int i = 0; i < key->keysz && compared == 0; i++)
 	{
-		Form_pg_attribute column = TupleDescAttr(RelationGetDescr(heap), known->columns[i] - 1);
-		Datum		last = known->last[i];
+		Form_pg_attribute column = TupleDescAttr(RelationGetDescr(heap), last->columns[i] - 1);
+		Datum		value = last->last[i];
 
-		if (!known->by_value && !known->last_is_null[i])
-			last = datumCopy(last, column->attbyval, column->attlen);
-		compared = compare_column(&key->scankeys[i], last, known->last_is_null[i]);
-		if (known->changes != changes || !known->has_last)
+		if (!last->by_value && !last->last_is_null[i])
+			value = datumCopy(value, column->attbyval, column->attlen);
+		compared = compare_column(&key->scankeys[i], value, last->last_is_null[i]);
+		if (known->changes != changes || known->key != last || !last->has_last)
 			return false;
 	}
 	return compared >= 0;
@@ -130,7 +232,8 @@ key_goes_on(const Known *known, Relation heap, BTScanInsert key)
 void
 key_forget_last(Known *known)
 {
-	known->has_last = false;
+	if (known->key != NULL)
+		known->key->has_last = false;
 }
 
 /*
@@ -140,29 +243,30 @@ key_forget_last(Known *known)
 void
 key_keep_last(Known *known, Relation heap, BTScanInsert key, uint64 changes)
 {
+	KeyKnown   *last = known->key;
 	Size		used = 0;
 
-	if (known->changes != changes || known->empty_key == NULL)
+	if (known->changes != changes || last == NULL)
 		return;
-	known->has_last = false;
+	last->has_last = false;
 	for (int i = 0; i < key->keysz; i++)
 	{
-		Form_pg_attribute column = TupleDescAttr(RelationGetDescr(heap), known->columns[i] - 1);
+		Form_pg_attribute column = TupleDescAttr(RelationGetDescr(heap), last->columns[i] - 1);
 		ScanKey		scankey = &key->scankeys[i];
 		Datum		value = scankey->sk_argument;
 
-		known->last_is_null[i] = (scankey->sk_flags & SK_ISNULL) != 0;
-		if (!known->last_is_null[i] && !column->attbyval)
+		last->last_is_null[i] = (scankey->sk_flags & SK_ISNULL) != 0;
+		if (!last->last_is_null[i] && !column->attbyval)
 		{
 			Size		size = datumGetSize(value, false, column->attlen);
 
-			if (size > sizeof(known->last_bytes) - used)
+			if (size > sizeof(last->last_bytes) - used)
 				return;
-			memcpy(known->last_bytes + used, DatumGetPointer(value), size);
-			value = PointerGetDatum(known->last_bytes + used);
-			used = Min(MAXALIGN(used + size), sizeof(known->last_bytes));
+			memcpy(last->last_bytes + used, DatumGetPointer(value), size);
+			value = PointerGetDatum(last->last_bytes + used);
+			used = Min(MAXALIGN(used + size), sizeof(last->last_bytes));
 		}
-		known->last[i] = value;
+		last->last[i] = value;
 	}
-	known->has_last = true;
+	last->has_last = true;
 }

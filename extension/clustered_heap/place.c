@@ -4,17 +4,18 @@
  *		cluster_place(), a BEFORE INSERT row trigger on plain heap, and for the
  *		access method clustered_heap.
  *
- * Nothing is written here but pages of zeros and the free space map, and
- * nothing is remembered about pages: heap has one hint for each relation, the
- * page to try first (RelationSetTargetBlock), which it resets itself wherever
- * the file shrinks. Here that hint is set. A wrong one costs order, never
- * a row: heap locks the page, looks whether the row fits, and asks the free
- * space map if it does not (RelationGetBufferForTuple, hio.c).
+ * Nothing is written here but pages of zeros and the free space map. Heap has
+ * one hint for each relation, the page to try first (RelationSetTargetBlock),
+ * which it resets itself wherever the file shrinks. Here that hint is set.
+ * A wrong one costs order, never a row: heap locks the page, looks whether the
+ * row fits, and asks the free space map if it does not
+ * (RelationGetBufferForTuple, hio.c). So what a session remembers to save looks
+ * into the index (key.c, leaf.c, walk.c) may be wrong too.
  *
  * Which page:
  *
  *	1. That of the row before it in the index, or, where that stands on
- *	   another leaf, of the row after it. One descent finds the place.
+ *	   another leaf, of the row after it.
  *	2. If it is full, also after pruning: the highest page with room that any
  *	   row of this leaf lies on, which is where the leaf's latecomers are.
  *	3. If all of them are full, an empty page. It is one of its leaf's as soon
@@ -55,18 +56,6 @@ PG_FUNCTION_INFO_V1(cluster_place);
  */
 #define LOOKS_SAVED 64
 
-/* Where a row belongs by its key. */
-typedef struct Place
-{
-	Relation	index;			/* open, or NULL: the row goes on behind all others */
-	BlockNumber neighbour;		/* page of the row before it, or else after */
-	bool		at_end;			/* no row stands behind it */
-	BlockNumber above;			/* in a run of equal keys: what an entry's page
-								 * has to be above of to come to this leaf */
-	Buffer		leaf;			/* its leaf of the index, pinned, not locked */
-	BlockNumber leaf_block;
-} Place;
-
 /*
  * Rows that are inserted before any of them gets its index entries, as COPY
  * does it: the index does not tell which empty page has been taken for a leaf,
@@ -82,139 +71,6 @@ struct Batch
 	}			pages[FLEXIBLE_ARRAY_MEMBER];
 };
 
-/* Whether the page is a leaf, the key is not below its entries, and some are there. */
-static bool
-begins_before(Relation index, BTScanInsert key, Page page)
-{
-	BTPageOpaque opaque = BTPageGetOpaque(page);
-
-	return P_ISLEAF(opaque) && !P_IGNORE(opaque) &&
-		PageGetMaxOffsetNumber(page) >= P_FIRSTDATAKEY(opaque) &&
-		_bt_compare(index, key, page, P_FIRSTDATAKEY(opaque)) >= 0;
-}
-
-/* Whether the key belongs before all that is on the pages to the right of this one. */
-static bool
-ends_behind(Relation index, BTScanInsert key, Page page)
-{
-	return P_RIGHTMOST(BTPageGetOpaque(page)) ||
-		_bt_compare(index, key, page, P_HIKEY) < 0;
-}
-
-/*
- * The leaf of the row before, or the one to the right of it, locked for
- * reading, if the key belongs there; else InvalidBuffer. So rows that come in
- * order need no descent.
- *
- * An index becomes shorter only where it is made anew, of which the relation
- * cache hears; then nothing is remembered (cluster_index.c).
- */
-static Buffer
-leaf_of_row_before(Relation index, BTScanInsert key, BlockNumber block)
-{
-	Buffer		leaf = _bt_getbuf(index, block, BT_READ);
-	Page		page = BufferGetPage(leaf);
-
-	if (begins_before(index, key, page))
-	{
-		if (ends_behind(index, key, page))
-			return leaf;
-		leaf = _bt_relandgetbuf(index, leaf, BTPageGetOpaque(page)->btpo_next, BT_READ);
-		page = BufferGetPage(leaf);
-		if (begins_before(index, key, page) && ends_behind(index, key, page))
-			return leaf;
-	}
-	_bt_relbuf(index, leaf);
-	return InvalidBuffer;
-}
-
-/* The leaf where the key belongs, locked for reading, or InvalidBuffer: the index is empty. */
-static Buffer
-leaf_of_key(Relation heap, Relation index, Known *known, BTScanInsert key)
-{
-	Buffer		leaf = InvalidBuffer;
-	BlockNumber block;
-
-	if (known->leaf_again)
-		leaf = leaf_of_row_before(index, key, known->leaf);
-	if (BufferIsValid(leaf))
-	{
-		known->leaf = BufferGetBlockNumber(leaf);
-		return leaf;
-	}
-	leaf = compat_bt_search(index, heap, key);
-	if (!BufferIsValid(leaf))
-		return InvalidBuffer;
-	block = BufferGetBlockNumber(leaf);
-	known->leaf_again = block == known->leaf;
-	known->leaf = block;
-	return leaf;
-}
-
-static IndexTuple
-entry_at(Page page, OffsetNumber offnum)
-{
-	return (IndexTuple) PageGetItem(page, PageGetItemId(page, offnum));
-}
-
-/* The page of an index entry's row; of several equal ones, of the last. */
-static BlockNumber
-last_block(Page page, OffsetNumber offnum)
-{
-	return ItemPointerGetBlockNumber(BTreeTupleGetMaxHeapTID(entry_at(page, offnum)));
-}
-
-/* Finds where the key belongs; false: the index is empty. */
-static bool
-look_into_index(Relation heap, Known *known, BTScanInsert key, Place *place)
-{
-	Relation	index = place->index;
-	Buffer		leaf = leaf_of_key(heap, index, known, key);
-	bool		is_equal = false;
-	Page		page;
-	BTPageOpaque opaque;
-	OffsetNumber first;
-	OffsetNumber low;
-	OffsetNumber high;
-
-	if (!BufferIsValid(leaf))
-		return false;
-	page = BufferGetPage(leaf);
-	opaque = BTPageGetOpaque(page);
-	first = P_FIRSTDATAKEY(opaque);
-	if (PageGetMaxOffsetNumber(page) < first)
-	{
-		_bt_relbuf(index, leaf);
-		return false;
-	}
-	/* The first entry behind the key is at low, or there is none here. */
-	low = first;
-	high = OffsetNumberNext(PageGetMaxOffsetNumber(page));
-	while (low < high)
-	{
-		OffsetNumber middle = low + (high - low) / 2;
-		int32		compared = _bt_compare(index, key, page, middle);
-
-		if (compared >= 0)
-		{
-			low = OffsetNumberNext(middle);
-			is_equal = compared == 0;
-		}
-		else
-			high = middle;
-	}
-	place->neighbour = last_block(page, low > first ? OffsetNumberPrev(low) : low);
-	place->at_end = P_RIGHTMOST(opaque) && low > PageGetMaxOffsetNumber(page);
-	/* The run may have begun on a leaf before this one. */
-	place->above = InvalidBlockNumber;
-	if (is_equal && _bt_compare(index, key, page, first) == 0)
-		place->above = ItemPointerGetBlockNumber(BTreeTupleGetHeapTID(entry_at(page, first)));
-	place->leaf = leaf;
-	place->leaf_block = BufferGetBlockNumber(leaf);
-	_bt_unlockbuf(index, leaf);
-	return true;
-}
-
 /*
  * Comparing values that are passed by reference may leave memory behind, and
  * not every caller's context ends with the row. NULL: none will be left.
@@ -224,7 +80,7 @@ begin_comparing(const Known *known)
 {
 	MemoryContext context;
 
-	if (known->by_value)
+	if (key_is_by_value(known))
 		return NULL;
 	context = AllocSetContextCreate(CurrentMemoryContext, "clustered_heap row",
 									ALLOCSET_SMALL_SIZES);
@@ -261,8 +117,8 @@ find_key(Relation heap, Known *known, BTScanInsert key, bool may_go_on, bool in_
 		return true;
 	}
 	if (place->index == NULL)
-		place->index = open_known_index(heap, known);
-	if (place->index == NULL || !look_into_index(heap, known, key, place))
+		place->index = open_known_index(heap, known, &place->lock);
+	if (place->index == NULL || !place_of_key(heap, known, key, place))
 		return false;
 	known->looks_saved = 0;
 	if (!place->at_end)
@@ -272,7 +128,7 @@ find_key(Relation heap, Known *known, BTScanInsert key, bool may_go_on, bool in_
 			key_forget_last(known);
 	}
 	/* Rows of a batch that are higher may not be in the index yet. */
-	else if (goes_on || !in_batch || !known->has_last)
+	else if (goes_on || !in_batch || !key_has_last(known))
 		key_keep_last(known, heap, key, changes);
 	return true;
 }
@@ -292,9 +148,9 @@ find_place(Relation heap, Known *known, HeapTuple row, bool may_go_on, bool in_b
 	place->index = NULL;
 	if (!OidIsValid(known->index))
 		return false;
-	if (known->empty_key == NULL)
+	if (known->key == NULL)
 	{
-		place->index = open_known_index(heap, known);
+		place->index = open_known_index(heap, known, &place->lock);
 		if (place->index == NULL)
 			return false;
 		key_of_index(known, place->index);
@@ -310,120 +166,7 @@ static void
 close_index(const Place *place)
 {
 	if (place->index != NULL)
-		relation_close(place->index, RowExclusiveLock);
-}
-
-/*
- * The highest page that a row of this leaf lies on, the neighbour's apart, or
- * InvalidBlockNumber. The leaf is locked.
- *
- * A row in a full neighbourhood costs this walk over some hundred entries, so
- * it does nothing else.
- */
-static BlockNumber
-highest_block(Page page, BlockNumber neighbour)
-{
-	OffsetNumber end = PageGetMaxOffsetNumber(page);
-	BlockNumber highest = InvalidBlockNumber;
-	int64		above = -1;
-
-	for (OffsetNumber offnum = P_FIRSTDATAKEY(BTPageGetOpaque(page)); offnum <= end; offnum++)
-	{
-		IndexTuple	entry = entry_at(page, offnum);
-		ItemPointer tids = &entry->t_tid;
-		int			count = 1;
-
-		if (unlikely(BTreeTupleIsPosting(entry)))
-		{
-			tids = BTreeTupleGetPosting(entry);
-			count = BTreeTupleGetNPosting(entry);
-		}
-		for (int i = 0; i < count; i++)
-		{
-			BlockNumber block = ItemPointerGetBlockNumberNoCheck(&tids[i]);
-
-			if ((int64) block > above && block != neighbour)
-				above = highest = block;
-		}
-	}
-	return highest;
-}
-
-/*
- * The pages that rows of this leaf lie on, without two of them; their number.
- * A few may stand more than once. The leaf is locked.
- */
-static int
-other_blocks(Page page, BlockNumber neighbour, BlockNumber highest, BlockNumber *blocks)
-{
-	OffsetNumber end = PageGetMaxOffsetNumber(page);
-	BlockNumber seen[64];
-	int			found = 0;
-
-	for (int i = 0; i < lengthof(seen); i++)
-		seen[i] = highest;
-	for (OffsetNumber offnum = P_FIRSTDATAKEY(BTPageGetOpaque(page)); offnum <= end; offnum++)
-	{
-		IndexTuple	entry = entry_at(page, offnum);
-		bool		is_posting = BTreeTupleIsPosting(entry);
-		int			count = is_posting ? BTreeTupleGetNPosting(entry) : 1;
-
-		for (int i = 0; i < count; i++)
-		{
-			ItemPointer tid = is_posting ? BTreeTupleGetPostingN(entry, i) : &entry->t_tid;
-			BlockNumber block = ItemPointerGetBlockNumber(tid);
-			BlockNumber *place = &seen[block % lengthof(seen)];
-
-			if (block == *place || block == highest || block == neighbour)
-				continue;
-			*place = block;
-			blocks[found++] = block;
-		}
-	}
-	return found;
-}
-
-/*
- * Locks the leaf for reading, where the row has been found to belong; false,
- * and no lock: it has been deleted since. If it has been split it is still
- * a part of the neighbourhood.
- */
-static bool
-lock_leaf_again(const Place *place)
-{
-	BTPageOpaque opaque;
-
-	_bt_lockbuf(place->index, place->leaf, BT_READ);
-	opaque = BTPageGetOpaque(BufferGetPage(place->leaf));
-	if (P_ISLEAF(opaque) && !P_IGNORE(opaque))
-		return true;
-	_bt_unlockbuf(place->index, place->leaf);
-	return false;
-}
-
-/* A page with room that rows of this leaf lie on, the neighbour's apart, or InvalidBlockNumber. */
-static BlockNumber
-block_of_leaf(Relation heap, const Place *place, const Need *need)
-{
-	Page		page = BufferGetPage(place->leaf);
-	BlockNumber blocks[MaxTIDsPerBTreePage];
-	BlockNumber highest;
-	int			count;
-
-	if (!lock_leaf_again(place))
-		return InvalidBlockNumber;
-	highest = highest_block(page, place->neighbour);
-	_bt_unlockbuf(place->index, place->leaf);
-	if (highest == InvalidBlockNumber)
-		return InvalidBlockNumber;
-	/* Most rows go there, so the others are gone through only where one does not. */
-	if (block_exists(heap, highest) && block_takes(heap, highest, need))
-		return highest;
-	if (!lock_leaf_again(place))
-		return InvalidBlockNumber;
-	count = other_blocks(page, place->neighbour, highest, blocks);
-	_bt_unlockbuf(place->index, place->leaf);
-	return highest_recorded_with_room(heap, blocks, count, need);
+		relation_close(place->index, place->lock);
 }
 
 Batch *
@@ -460,13 +203,13 @@ page_for_latecomers(Relation heap, const Place *place, const Need *need, Batch *
 
 /* The page for a row, by the three steps above. */
 static BlockNumber
-block_of_place(Relation heap, const Place *place, const Need *need, Batch *batch)
+block_of_place(Relation heap, Known *known, const Place *place, const Need *need, Batch *batch)
 {
 	BlockNumber block;
 
 	if (block_exists(heap, place->neighbour) && block_takes(heap, place->neighbour, need))
 		return place->neighbour;
-	block = block_of_leaf(heap, place, need);
+	block = block_of_leaf(heap, known, place, need);
 	if (block != InvalidBlockNumber)
 		return block;
 	return page_for_latecomers(heap, place, need, batch);
@@ -491,12 +234,16 @@ place_row(Relation heap, HeapTuple row, Batch *batch)
 	/* Heap will refuse a longer one. */
 	if (need.len > MaxHeapTupleSize)
 		return false;
+	walk_got_row(known, heap);
 	if (find_place(heap, known, row, went_on, batch != NULL, &place))
 	{
 		known->goes_on = place.at_end;
 		if (!went_on || !place.at_end)
 		{
-			RelationSetTargetBlock(heap, block_of_place(heap, &place, &need, batch));
+			BlockNumber block = block_of_place(heap, known, &place, &need, batch);
+
+			RelationSetTargetBlock(heap, block);
+			walk_told_row(known, &place, block);
 			placed = true;
 		}
 		if (BufferIsValid(place.leaf))
@@ -540,7 +287,7 @@ note_key(Relation heap, Known *known, HeapTuple row)
 	BTScanInsertData key;
 	MemoryContext context;
 
-	if (!known->has_last)
+	if (!key_has_last(known))
 		return;
 	context = begin_comparing(known);
 	key_of_row(known, heap, row, &key);

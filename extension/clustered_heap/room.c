@@ -12,6 +12,7 @@
 #include "access/heapam.h"
 #include "access/heaptoast.h"
 #include "access/htup_details.h"
+#include "access/visibilitymap.h"
 #include "storage/bufmgr.h"
 #include "storage/freespace.h"
 #include "storage/smgr.h"
@@ -104,6 +105,32 @@ free_bytes(Page page)
 }
 
 /*
+ * Whether the maps say that the page is full, which saves reading it: no row
+ * of it is dead for anybody, so there is nothing to prune, and nobody has been
+ * there since VACUUM told the free space map, which rounds down.
+ *
+ * A map that is wrong, as after a crash, sends the row to another page.
+ */
+static bool
+maps_say_full(Relation heap, BlockNumber block, const Need *need)
+{
+	Buffer		vmbuffer = InvalidBuffer;
+	Size		recorded;
+	uint8		status;
+
+	if (!compat_maps_agree || need->toasted)
+		return false;
+	status = visibilitymap_get_status(heap, block, &vmbuffer);
+	if (BufferIsValid(vmbuffer))
+		ReleaseBuffer(vmbuffer);
+	if ((status & VISIBILITYMAP_ALL_VISIBLE) == 0)
+		return false;
+	/* Nothing at all is what it says of a page that nobody told it of, too. */
+	recorded = GetRecordedFreeSpace(heap, block);
+	return recorded > 0 && recorded + MAP_STEP <= free_for(need, need->len);
+}
+
+/*
  * Whether the row fits on that page, if need be after pruning; *left: the bytes
  * that are free there.
  */
@@ -143,7 +170,7 @@ block_takes(Relation heap, BlockNumber block, const Need *need)
 {
 	Size		left;
 
-	return look_at_block(heap, block, need, &left);
+	return !maps_say_full(heap, block, need) && look_at_block(heap, block, need, &left);
 }
 
 /*
@@ -263,8 +290,11 @@ is_sparse(Relation heap, const Need *need)
 		}
 		if (left > need->reserve)
 			sum += Min(left - need->reserve, usable);
+		/* Not even if the pages that are left were free. */
+		if (2 * (sum + (uint64) (count - i - 1) * usable) <= (uint64) count * usable)
+			return false;
 	}
-	return 2 * sum > (uint64) count * usable;
+	return count > 0;
 }
 
 /*

@@ -61,12 +61,12 @@ TRIGGER = Arm("by_trigger", "heap", has_trigger=True)
 
 @contextmanager
 def running(
-    programs: ServerPrograms, shared_buffers: str
+    programs: ServerPrograms, shared_buffers: str, **settings: str
 ) -> Iterator[tuple[Host, Cluster, Session]]:
     """A throw-away server that has the extension, and a session of it."""
     with Host(programs) as host:
         cluster = host.cluster("bench")
-        cluster.start({**SETTINGS, "shared_buffers": shared_buffers})
+        cluster.start({**SETTINGS, "shared_buffers": shared_buffers, **settings})
         with cluster.connect() as session:
             session.execute(objects_sql(programs, host.folder / "clustered_heap"))
             yield host, cluster, session

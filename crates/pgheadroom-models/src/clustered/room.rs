@@ -61,7 +61,7 @@ impl<'a> Seeking<'a> {
     }
 
     /// The first of these that takes the row, which come from the highest down; all but the first
-    /// are read only if the map says so (`highest_with_room`).
+    /// are read only if the map says so (`block_of_leaf`, `highest_recorded_with_room`).
     pub fn highest_with_room(
         &mut self,
         blocks: &[BlockNumber],
@@ -178,7 +178,11 @@ impl<'a> Seeking<'a> {
                 left = self.record(block);
             }
             sum += u64::from(left.saturating_sub(reserve).min(usable));
+            let left = u64::from(count - number - 1) * u64::from(usable);
+            if 2 * (sum + left) <= u64::from(count) * u64::from(usable) {
+                return false;
+            }
         }
-        2 * sum > u64::from(count) * u64::from(usable)
+        count > 0
     }
 }
