@@ -98,10 +98,11 @@ def extended_copy(programs: ServerPrograms, made: dict[Path, ServerPrograms]) ->
         made: Copies by the original's folder, to which this one is added.
     """
     if programs.bin_dir not in made:
+        built = built_once(programs)  # first: where it fails, no folder is left
         folder = Path(tempfile.mkdtemp(prefix="pgh-extension-", dir=fast_place()))
         folder.chmod(0o755)
         copied = copy_of_server(programs, folder)
-        for file in built_once(programs).files:
+        for file in built.files:
             target = copied.place(file.target)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file.source, target)
