@@ -11,7 +11,7 @@
 #include "utils/rel.h"
 
 typedef struct KeyKnown KeyKnown;
-typedef struct LastLeaf LastLeaf;
+typedef struct LastLeaves LastLeaves;
 typedef struct Walks Walks;
 
 /* What a session remembers of a table that it inserts into; all of it may be wrong. */
@@ -22,11 +22,15 @@ typedef struct Known
 	uint64		changes;		/* of the relation cache, when it was asked */
 	bool		goes_on;		/* the row before came behind all others */
 	int			looks_saved;	/* rows since the index was asked */
+	int			looks;			/* into the index; at first they leave nothing behind */
 	MemoryContext context;		/* of what follows, or NULL */
 	KeyKnown   *key;			/* key.c; or NULL */
-	LastLeaf   *last_leaves;	/* leaf.c; or NULL */
+	LastLeaves *last_leaves;	/* leaf.c; or NULL */
 	Walks	   *walks;			/* walk.c; or NULL */
 } Known;
+
+/* So many rows have to come before it is worth the memory. */
+#define LOOKS_BEFORE_REMEMBERING 16
 
 /* cluster_index.c */
 extern void cluster_index_init(void);
@@ -40,6 +44,7 @@ extern Relation open_known_index(Relation heap, const Known *known, LOCKMODE *lo
 extern void key_of_index(Known *known, Relation index);
 extern bool key_is_by_value(const Known *known);
 extern bool key_has_last(const Known *known);
+extern bool key_is_number(const Known *known, BTScanInsert key, uint64 *number);
 extern uint32 key_group(const Known *known, Relation heap, BTScanInsert key);
 extern int	key_compare(const Known *known, Relation index, BTScanInsert key, Page page,
 						OffsetNumber offnum);

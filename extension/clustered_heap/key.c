@@ -172,7 +172,7 @@ key_group(const Known *known, Relation heap, BTScanInsert key)
 {
 	uint32		group = 0;
 
-	for (int i = 0; i < key->keysz - 1; i++)
+	for (int i = 0; i < key->keysz - 1 && known->key != NULL; i++)
 	{
 		Form_pg_attribute column = TupleDescAttr(RelationGetDescr(heap),
 												 known->key->columns[i] - 1);
@@ -183,6 +183,15 @@ key_group(const Known *known, Relation heap, BTScanInsert key)
 														 column->attbyval, column->attlen));
 	}
 	return group;
+}
+
+/* Whether the key is one number, of whatever type that is passed by value and not NULL. */
+bool
+key_is_number(const Known *known, BTScanInsert key, uint64 *number)
+{
+	*number = key->scankeys[0].sk_argument;
+	return key->keysz == 1 && known->key != NULL && known->key->by_sort &&
+		(key->scankeys[0].sk_flags & SK_ISNULL) == 0;
 }
 
 /* Compares a column of the key with the last one's: below zero, zero or above. */

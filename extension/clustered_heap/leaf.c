@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "access/nbtree.h"
+#include "port/pg_bitutils.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -15,31 +16,87 @@
 #include "clustered_heap.h"
 #include "compat.h"
 
-/* Groups of keys (key_group) of which the last leaf is remembered, in 8 kB. */
-#define GROUPS 1024
+/* Groups of keys (group_of_key) of which the last leaf is remembered, in 64 kB. */
+#define GROUPS 8192
 
 /* Where the last row of a group of keys belongs. */
-struct LastLeaf
+typedef struct LastLeaf
 {
-	BlockNumber leaf;
-	bool		is_again;		/* where the one before did */
+	BlockNumber leaf;			/* or P_NONE */
+	bool		is_tried;		/* whether to look there first */
+} LastLeaf;
+
+struct LastLeaves
+{
+	int			shift;			/* bits of a number that rows of a leaf differ in */
+	LastLeaf	last[GROUPS];
 };
 
+/*
+ * Where the last leaf of this key's group is remembered, or NULL.
+ *
+ * Keys of a group have the same values in all columns but the last: those of
+ * one device, say, at different times. Where numbers alone are the key, they
+ * have the same leading bits, so many of them as make a leaf's width.
+ */
 static LastLeaf *
-last_leaf(Known *known, uint32 group)
+last_leaf_of_key(Known *known, Relation heap, BTScanInsert key)
 {
-	if (known->last_leaves == NULL)
-	{
-		LastLeaf   *last = MemoryContextAlloc(context_of_known(known), GROUPS * sizeof(LastLeaf));
+	uint64		number;
+	uint32		group;
 
-		for (int i = 0; i < GROUPS; i++)
-		{
-			last[i].leaf = InvalidBlockNumber;
-			last[i].is_again = false;
-		}
-		known->last_leaves = last;
+	if (known->looks < LOOKS_BEFORE_REMEMBERING)
+		return NULL;
+	if (known->last_leaves == NULL)
+		known->last_leaves = MemoryContextAllocZero(context_of_known(known), sizeof(LastLeaves));
+	if (key_is_number(known, key, &number))
+		group = (uint32) (number >> known->last_leaves->shift);
+	else
+		group = key_group(known, heap, key);
+	return &known->last_leaves->last[group % GROUPS];
+}
+
+/* How far the first columns of two entries are apart, as numbers; 0: one is NULL. */
+static uint64
+width_of_entries(Relation index, Page page, OffsetNumber one, OffsetNumber other)
+{
+	OffsetNumber both[2] = {one, other};
+	Datum		values[2];
+
+	for (int i = 0; i < 2; i++)
+	{
+		IndexTuple	entry = (IndexTuple) PageGetItem(page, PageGetItemId(page, both[i]));
+		bool		is_null;
+
+		values[i] = index_getattr(entry, 1, RelationGetDescr(index), &is_null);
+		if (is_null)
+			return 0;
 	}
-	return &known->last_leaves[group % GROUPS];
+	return values[0] > values[1] ? values[0] - values[1] : values[1] - values[0];
+}
+
+/*
+ * Takes the width of a leaf, which is locked, for that of all. Not every little
+ * difference: what is remembered is found no longer when it changes.
+ */
+static void
+note_width(Known *known, Relation index, BTScanInsert key, Page page)
+{
+	BTPageOpaque opaque = BTPageGetOpaque(page);
+	uint64		number;
+	uint64		width;
+	int			shift;
+
+	if (known->last_leaves == NULL || P_RIGHTMOST(opaque) ||
+		PageGetMaxOffsetNumber(page) < P_FIRSTDATAKEY(opaque) ||
+		!key_is_number(known, key, &number))
+		return;
+	width = width_of_entries(index, page, P_FIRSTDATAKEY(opaque), PageGetMaxOffsetNumber(page));
+	if (width == 0)
+		return;
+	shift = pg_leftmost_one_pos64(width);
+	if (abs(shift - known->last_leaves->shift) > 1)
+		known->last_leaves->shift = shift;
 }
 
 /* Whether the page is a leaf, the key is not below its entries, and some are there. */
@@ -92,25 +149,29 @@ leaf_or_next(Relation index, BTScanInsert key, BlockNumber block)
 static Buffer
 leaf_of_key(Relation heap, Relation index, Known *known, BTScanInsert key)
 {
-	uint32		group = key_group(known, heap, key);
-	LastLeaf   *last = last_leaf(known, group);
+	LastLeaf   *last = last_leaf_of_key(known, heap, key);
 	Buffer		leaf = InvalidBuffer;
 	BlockNumber block;
 
-	if (last->is_again)
+	if (last != NULL && last->is_tried)
 		leaf = leaf_or_next(index, key, last->leaf);
-	if (!BufferIsValid(leaf))
+	if (BufferIsValid(leaf))
 	{
-		leaf = compat_bt_search(index, heap, key);
-		if (!BufferIsValid(leaf))
-			return InvalidBuffer;
-		block = BufferGetBlockNumber(leaf);
-		/* Comparing may have called what makes us forget. */
-		last = last_leaf(known, group);
-		last->is_again = block == last->leaf;
+		last->leaf = BufferGetBlockNumber(leaf);
+		return leaf;
 	}
-	else
-		block = BufferGetBlockNumber(leaf);
+	leaf = compat_bt_search(index, heap, key);
+	if (!BufferIsValid(leaf))
+		return InvalidBuffer;
+	known->looks++;
+	note_width(known, index, key, BufferGetPage(leaf));
+	/* Comparing may have called what makes us forget. */
+	last = last_leaf_of_key(known, heap, key);
+	if (last == NULL)
+		return leaf;
+	/* Not where the one before was a vain try, until two of them agree again. */
+	block = BufferGetBlockNumber(leaf);
+	last->is_tried = last->leaf == P_NONE || last->leaf == block;
 	last->leaf = block;
 	return leaf;
 }

@@ -31,7 +31,7 @@
  */
 typedef struct Walk
 {
-	BlockNumber leaf;
+	BlockNumber leaf;			/* or P_NONE */
 	BlockNumber right;			/* neighbour of the leaf */
 	BlockNumber highest;
 	OffsetNumber end;			/* its last entry */
@@ -40,29 +40,17 @@ typedef struct Walk
 struct Walks
 {
 	Walk		walks[WALKS];
-	BlockNumber told_leaf;		/* leaf of the row before, or InvalidBlockNumber */
+	BlockNumber told_leaf;		/* leaf of the row before, or P_NONE */
 	BlockNumber told_block;		/* the page that it was told to try first */
 };
 
+/* Where walks are remembered, or NULL. */
 static Walks *
 walks_of(Known *known)
 {
-	if (known->walks == NULL)
-	{
-		Walks	   *walks = MemoryContextAlloc(context_of_known(known), sizeof(Walks));
-
-		for (int i = 0; i < WALKS; i++)
-			walks->walks[i].leaf = InvalidBlockNumber;
-		walks->told_leaf = InvalidBlockNumber;
-		known->walks = walks;
-	}
+	if (known->walks == NULL && known->looks >= LOOKS_BEFORE_REMEMBERING)
+		known->walks = MemoryContextAllocZero(context_of_known(known), sizeof(Walks));
 	return known->walks;
-}
-
-static Walk *
-walk_of_leaf(Known *known, BlockNumber leaf)
-{
-	return &walks_of(known)->walks[leaf % WALKS];
 }
 
 /*
@@ -73,15 +61,19 @@ walk_of_leaf(Known *known, BlockNumber leaf)
 bool
 walk_is_known(Known *known, Page page, BlockNumber leaf, BlockNumber *highest)
 {
-	Walk	   *walk = walk_of_leaf(known, leaf);
+	Walks	   *walks = walks_of(known);
+	Walk	   *walk;
 
+	if (walks == NULL)
+		return false;
+	walk = &walks->walks[leaf % WALKS];
 	if (walk->leaf == leaf && walk->end == PageGetMaxOffsetNumber(page) &&
 		walk->right == BTPageGetOpaque(page)->btpo_next)
 	{
 		*highest = walk->highest;
 		return true;
 	}
-	walk->leaf = InvalidBlockNumber;
+	walk->leaf = P_NONE;
 	return false;
 }
 
@@ -180,6 +172,21 @@ lock_leaf_again(const Place *place)
 	return false;
 }
 
+static void
+remember_walk(Known *known, Page page, BlockNumber leaf, BlockNumber highest)
+{
+	Walks	   *walks = walks_of(known);
+	Walk	   *walk;
+
+	if (walks == NULL)
+		return;
+	walk = &walks->walks[leaf % WALKS];
+	walk->leaf = leaf;
+	walk->right = BTPageGetOpaque(page)->btpo_next;
+	walk->highest = highest;
+	walk->end = PageGetMaxOffsetNumber(page);
+}
+
 /*
  * The highest page that a row of this leaf lies on, the neighbour's apart, or
  * InvalidBlockNumber.
@@ -196,13 +203,8 @@ highest_of_leaf(Known *known, const Place *place)
 		return InvalidBlockNumber;
 	if (!place->has_highest)
 	{
-		Walk	   *walk = walk_of_leaf(known, place->leaf_block);
-
 		highest = highest_block(page, InvalidBlockNumber);
-		walk->leaf = place->leaf_block;
-		walk->right = BTPageGetOpaque(page)->btpo_next;
-		walk->highest = highest;
-		walk->end = PageGetMaxOffsetNumber(page);
+		remember_walk(known, page, place->leaf_block, highest);
 	}
 	if (highest == place->neighbour)
 		highest = highest_block(page, highest);
@@ -216,6 +218,8 @@ walk_told_row(Known *known, const Place *place, BlockNumber block)
 {
 	Walks	   *walks = walks_of(known);
 
+	if (walks == NULL)
+		return;
 	walks->told_leaf = place->leaf_block;
 	walks->told_block = block;
 }
@@ -231,18 +235,18 @@ walk_got_row(Known *known, Relation heap)
 	Walks	   *walks = known->walks;
 	Walk	   *walk;
 
-	if (walks == NULL || walks->told_leaf == InvalidBlockNumber)
+	if (walks == NULL || walks->told_leaf == P_NONE)
 		return;
 	walk = &walks->walks[walks->told_leaf % WALKS];
 	if (walk->leaf == walks->told_leaf)
 	{
 		if (RelationGetTargetBlock(heap) != walks->told_block)
-			walk->leaf = InvalidBlockNumber;
+			walk->leaf = P_NONE;
 		else if (walk->highest == InvalidBlockNumber || walks->told_block > walk->highest)
 			walk->highest = walks->told_block;
 		walk->end++;
 	}
-	walks->told_leaf = InvalidBlockNumber;
+	walks->told_leaf = P_NONE;
 }
 
 /* A page with room that rows of this leaf lie on, the neighbour's apart, or InvalidBlockNumber. */
