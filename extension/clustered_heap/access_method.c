@@ -118,13 +118,10 @@ clustered_multi_insert(Relation heap, TupleTableSlot **slots, int count,
 					   CommandId cid, InsertOptions options,
 					   BulkInsertState bistate)
 {
-	/* COPY FREEZE is for tables that are being filled. */
-	bool		is_frozen = (options & HEAP_INSERT_FROZEN) != 0;
 	Batch	   *batch;
 
-	if (is_frozen)
-		rows_come_unseen(heap);
-	if (is_frozen || all_go_to_end(heap, slots, count))
+	/* COPY FREEZE is for tables that are being filled. */
+	if ((options & HEAP_INSERT_FROZEN) != 0 || all_go_to_end(heap, slots, count))
 	{
 		heap_routine->multi_insert(heap, slots, count, cid, options, bistate);
 		return;

@@ -106,7 +106,6 @@ typedef struct Batch Batch;
 extern Batch *batch_begin(int row_count);
 extern bool place_row(Relation heap, HeapTuple row, Batch *batch);
 extern bool row_goes_to_end(Relation heap, HeapTuple row);
-extern void rows_come_unseen(Relation heap);
 extern void place_version(Relation heap, HeapTuple row, ItemPointer old);
 
 /* sort.c */

@@ -42,9 +42,8 @@ struct KeyKnown
 };
 
 /*
- * Prepares comparing values of an index's column as sorts do it, which takes
- * a fifth of a call of the operator class's function; false: there is no such
- * way.
+ * Prepares comparing values of an index's column as sorts do it, without
+ * a call of the operator class's function; false: there is no such way.
  */
 static bool
 prepare_sort(Relation index, ScanKey column, int i, SortSupport sort, MemoryContext context)
@@ -61,8 +60,7 @@ prepare_sort(Relation index, ScanKey column, int i, SortSupport sort, MemoryCont
 }
 
 /*
- * Makes the key without values; once for each index, since it takes as long as
- * a level of the descent. Of equal keys, the place is behind the last one
+ * Makes the key without values; once for each index. Of equal keys, the place is behind the last one
  * (nextkey).
  */
 void

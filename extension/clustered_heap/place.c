@@ -46,7 +46,6 @@
 #include "utils/rel.h"
 
 #include "clustered_heap.h"
-#include "compat.h"
 
 PG_FUNCTION_INFO_V1(cluster_place);
 
@@ -271,13 +270,6 @@ row_goes_to_end(Relation heap, HeapTuple row)
 	}
 	close_index(&place);
 	return to_end;
-}
-
-/* Rows are about to come of which place_row and row_goes_to_end hear nothing. */
-void
-rows_come_unseen(Relation heap)
-{
-	key_forget_last(known_of(heap));
 }
 
 /* A version with a key that is not below the last one is the last one now. */

@@ -40,6 +40,67 @@ INSERT INTO r SELECT g, repeat('x', 360) FROM generate_series(101, 300) g;
 SELECT count(*), min(k), max(k) FROM r;
 SELECT pages_per_1000_max FROM cluster_quality('r');
 
+-- Rows that all but fill their pages (11 a page); four pages have room for one of them.
+CREATE FUNCTION page(tid) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$ SELECT ($1::text::point)[0]::bigint $$;
+CREATE PROCEDURE fill(relation regclass) LANGUAGE plpgsql AS
+$$ BEGIN
+    EXECUTE format('INSERT INTO %s SELECT 10 * g, repeat(''x'', 700) FROM generate_series(1, 1001) g', relation);
+    EXECUTE format('CREATE INDEX ON %s (k)', relation);
+    EXECUTE format('ALTER TABLE %s CLUSTER ON %I', relation, relation || '_k_idx');
+    EXECUTE format('DELETE FROM %s WHERE k IN (20, 510, 910, 1310)', relation);
+END $$;
+
+-- A version that stays on its page and goes behind all others: the next row does not.
+CREATE TABLE moved (k int, v text) USING clustered_heap WITH (autovacuum_enabled = off);
+CALL fill('moved');
+VACUUM moved;
+INSERT INTO moved SELECT 20000 + g, repeat('y', 760) FROM generate_series(1, 10) g;
+UPDATE moved SET k = 500000 WHERE k = 10;
+INSERT INTO moved VALUES (400000, repeat('x', 700)) RETURNING page(ctid);
+SELECT page(ctid) FROM moved WHERE k IN (500000, 20010) ORDER BY k;
+
+-- Nor does one between two rows of a COPY that both did, the higher one first.
+CREATE TABLE copied (k int, v text) USING clustered_heap WITH (autovacuum_enabled = off);
+CALL fill('copied');
+VACUUM copied;
+INSERT INTO copied SELECT 20000 + g, repeat('y', 760) FROM generate_series(1, 10) g;
+COPY copied FROM PROGRAM 'printf "500000 %0700d\n30000 %0700d\n" 1 1' WITH (DELIMITER ' ');
+INSERT INTO copied VALUES (400000, repeat('x', 700)) RETURNING page(ctid);
+SELECT page(ctid) FROM copied WHERE k IN (500000, 30000) ORDER BY k;
+
+-- What the trigger does not see is noticed after 64 rows: no more of these go where heap has room.
+CREATE TABLE unseen (k int, v text) WITH (autovacuum_enabled = off);
+CALL fill('unseen');
+DELETE FROM unseen WHERE k BETWEEN 1000 AND 4000 AND k % 20 = 0;
+CREATE TRIGGER place BEFORE INSERT ON unseen FOR EACH ROW EXECUTE FUNCTION cluster_place();
+VACUUM unseen;
+INSERT INTO unseen SELECT 20000 + g, repeat('y', 760) FROM generate_series(1, 10) g;
+UPDATE unseen SET k = 500000 WHERE k = 10;
+INSERT INTO unseen SELECT 30000 + g, repeat('x', 700) FROM generate_series(1, 140) g;
+SELECT count(*) FILTER (WHERE page(ctid) < 91) BETWEEN 1 AND 64 AS till_noticed FROM unseen WHERE k BETWEEN 30001 AND 30140;
+
+-- COPY's rows beside the trigger lie elsewhere than they were told; the next row finds them.
+CREATE TABLE told (k int, v text) WITH (autovacuum_enabled = off);
+INSERT INTO told SELECT 10 * g, repeat('x', 360) FROM generate_series(1, 2000) g;
+CREATE INDEX told_k ON told (k);
+ALTER TABLE told CLUSTER ON told_k;
+CREATE TRIGGER place BEFORE INSERT ON told FOR EACH ROW EXECUTE FUNCTION cluster_place();
+INSERT INTO told SELECT 5001 + g * 10, repeat('y', 360) FROM generate_series(1, 17) g;
+COPY told FROM PROGRAM 'printf "1005 %0360d\n15005 %0360d\n" 1 1' WITH (DELIMITER ' ');
+INSERT INTO told VALUES (15105, repeat('y', 360)) RETURNING page(ctid);
+SELECT k, page(ctid) FROM told WHERE k IN (1005, 15005) ORDER BY k;
+
+-- NULLs behind all others, and a row that is before them.
+CREATE TABLE nulls (k int, v text) USING clustered_heap WITH (autovacuum_enabled = off);
+CALL fill('nulls');
+VACUUM nulls;
+INSERT INTO nulls SELECT NULL, repeat('y', 760) FROM generate_series(1, 3) g;
+INSERT INTO nulls VALUES (911, repeat('x', 700)) RETURNING page(ctid) = (SELECT page(ctid) FROM nulls WHERE k = 900) AS beside;
+
+DROP TABLE moved, copied, unseen, told, nulls;
+DROP PROCEDURE fill(regclass);
+DROP FUNCTION page(tid);
+
 -- Savepoints: what is rolled back was the last row.
 TRUNCATE r;
 BEGIN;
