@@ -4,6 +4,8 @@ The two sides of a doctor's rule: databases, looking by a clock that is ahead, a
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -38,11 +40,10 @@ SETTINGS = {
 }
 """Of the server that scenarios share."""
 
-MANY_FILES = (
+_MANY_FILES = (
     "DO $$ BEGIN FOR i IN 1..200 LOOP EXECUTE format('CREATE TABLE many%s (v int)', i); "
     "EXECUTE format('INSERT INTO many%s SELECT generate_series(1, 1000)', i); END LOOP; END $$"
 )
-"""As many files as a queue of sixteen does not hold."""
 
 Check = Callable[[Finding, Diagnosis], None]
 
@@ -105,6 +106,22 @@ def run(cluster: Cluster, dbname: str, statements: str) -> None:
             # At once: what VACUUM counts would be added to what is not told yet.
             if connection.info.transaction_status == TransactionStatus.IDLE:
                 connection.execute("SELECT pg_stat_force_next_flush()")
+
+
+def change_many_files(cluster: Cluster) -> None:
+    """
+    Change as many files as a queue of sixteen does not hold.
+
+    Nobody empties it meanwhile: a checkpointer that is quick on a busy machine would, in time.
+    """
+    with cluster.connect() as connection:
+        query = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'"
+        (pid,) = connection.execute(query.encode()).fetchall()[0]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        run(cluster, "postgres", _MANY_FILES)
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 @contextmanager

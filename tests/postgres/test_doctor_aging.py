@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from doctor_scenarios import LOG
-from doctor_sides import MANY_FILES, examined, near, run
+from doctor_sides import change_many_files, examined, near, run
 from test_doctor_rules import asked, burn, only, servers, until
 
 from pgheadroom.doctor import Diagnosis, Finding
@@ -107,7 +107,7 @@ def test_connections(aging: Cluster) -> None:
 
 def test_statements_that_sync(aging: Cluster) -> None:
     """Sixteen buffers make a queue of as many files: who writes to more has to sync himself."""
-    run(aging, "postgres", MANY_FILES)
+    change_many_files(aging)
     diagnosis = examined(aging, "postgres", "backend-syncs")
     found = only(diagnosis.findings, "backend-syncs", "shared_buffers")
     assert found is not None

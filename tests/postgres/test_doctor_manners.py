@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from doctor_sides import MANY_FILES, conninfo, examined, run
+from doctor_sides import change_many_files, conninfo, examined, run
 from test_doctor_rules import asked, until
 
 from pgheadroom.doctor import Diagnosis, Examination, Finding, Rule, all_rules, examine, rule_named
@@ -250,7 +250,7 @@ def test_statements_that_sync(newest: ServerPrograms) -> None:
         for size, fires in (("128kB", True), ("16MB", False)):
             cluster = host.cluster(f"of-{size}")
             cluster.start({"shared_buffers": size})
-            run(cluster, "postgres", MANY_FILES)
+            change_many_files(cluster)
             assert bool(examined(cluster, "postgres", "backend-syncs").findings) == fires
             cluster.remove()
 
