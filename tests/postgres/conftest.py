@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from doctor_sides import SETTINGS
 
-from pgheadroom.servers import ServerPrograms, find_programs
+from pgheadroom.servers import Cluster, Host, ServerPrograms, find_programs
 from places import fast_place
 
 PLACE = fast_place()
@@ -25,6 +26,15 @@ PLACE = fast_place()
 def newest() -> ServerPrograms:
     """The server that is used by default, for tests of what does not depend on the version."""
     return find_programs("18")
+
+
+@pytest.fixture(scope="module")
+def server(newest: ServerPrograms) -> Iterator[Cluster]:
+    """One of a module of the doctor's tests, each of which makes a database of its own on it."""
+    with Host(newest) as host:
+        cluster = host.cluster("main")
+        cluster.start(SETTINGS)
+        yield cluster
 
 
 @pytest.fixture

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from doctor_order import AT_RANDOM, BY_INDEX, INDEX, MAKE, ranges, rows
-from doctor_sides import SETTINGS, conninfo, database, run
+from doctor_sides import conninfo, database, run
 from order_tables import counted_pages
 from test_doctor_agrees import planned_agree, printed_agree
 from test_doctor_plan import states, verdicts, verified, written
@@ -17,7 +16,7 @@ from pgheadroom.doctor import Diagnosis, Examination, rule_named
 from pgheadroom.doctor.live_plan import examine_and_plan
 from pgheadroom.doctor.planning import PlanWish
 from pgheadroom.plan import Plan
-from pgheadroom.servers import Cluster, Host, ServerPrograms
+from pgheadroom.servers import Cluster
 from pgheadroom.sources.session import read_only_session
 
 pytestmark = pytest.mark.usefixtures("run_parent")
@@ -29,14 +28,6 @@ HALF = (
 )
 """A table of which half is gone, all over."""
 WORK = BY_INDEX + ranges()
-
-
-@pytest.fixture(scope="module")
-def server(newest: ServerPrograms) -> Iterator[Cluster]:
-    with Host(newest) as host:
-        cluster = host.cluster("main")
-        cluster.start(SETTINGS)
-        yield cluster
 
 
 def looked(cluster: Cluster, dbname: str, how: str = "vacuum-full") -> tuple[Diagnosis, Plan]:

@@ -20,14 +20,6 @@ from pgheadroom.sources.session import read_only_session
 pytestmark = pytest.mark.usefixtures("run_parent")
 
 
-@pytest.fixture(scope="module")
-def server(newest: ServerPrograms) -> Iterator[Cluster]:
-    with Host(newest) as host:
-        cluster = host.cluster("main")
-        cluster.start(SETTINGS)
-        yield cluster
-
-
 def done(cluster: Cluster, dbname: str, findings: tuple[Finding, ...]) -> None:
     """As printed."""
     for finding in findings:
