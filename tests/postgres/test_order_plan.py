@@ -20,6 +20,7 @@ from pgheadroom.order.paying import DAY_S
 from pgheadroom.order.values import OrderPrices
 from pgheadroom.plan import Plan, plan_text, read_plan
 from pgheadroom.plan.record import read_record, record_path
+from pgheadroom.plan.text import as_markdown
 from pgheadroom.servers import Cluster, Host, ServerPrograms
 from pgheadroom.sources.session import read_only_session
 from pgheadroom.verify.claims import verify_remedies
@@ -70,6 +71,7 @@ def test_planned_applied_verified(
     how = "repack" if programs.version.major >= 19 else "cluster"
     plan = planned(cluster, NAMED, how)
     (step,) = plan.remedies or ()
+    assert as_markdown(plan).startswith("# Change: 1 table put in the order of an index\n")
     tool = "REPACK (CONCURRENTLY, ANALYZE)" if how == "repack" else "CLUSTER"
     assert step.statements[0].startswith(tool)
     assert step.undo_statements == ()

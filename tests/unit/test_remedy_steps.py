@@ -168,6 +168,8 @@ def test_statements_and_their_undo() -> None:
     ]
     for text in (as_text(found), as_markdown(found), plan_text(found)):
         assert "t_z" in text
+    title = f"# Change: {len(found.work)} steps for the doctor's findings\n"
+    assert as_markdown(found).startswith(title)
     assert "for a restart" not in as_text(found)
     restart = plan(setting(needs_restart=True)).work[0]
     assert restart.sql == "ALTER SYSTEM SET max_wal_size = '4096MB'"

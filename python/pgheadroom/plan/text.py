@@ -143,6 +143,8 @@ def as_markdown(plan: Plan) -> str:
 
 
 def _what(plan: Plan) -> str:
+    if plan.remedies and all(step.kind == "cluster_table" for step in plan.remedies):
+        return f"{show_count(len(plan.remedies), 'table')} put in the order of an index"
     if plan.remedies is not None:
         return f"{show_count(len(plan.remedies), 'step')} for the doctor's findings"
     return f"fillfactor of {show_count(len({step.table.oid for step in plan.steps}), 'table')}"
