@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 from pgheadroom.servers import Cluster, Host, find_programs
 
 Run = Callable[..., "CompletedProcess[str]"]
+LOCKED = "55P03 LockNotAvailable: canceling statement due to lock timeout"
 LONG = " and a name that is longer than it"
 SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "doctor.schema.json"
 
@@ -75,6 +76,14 @@ def test_forms_and_exit_codes(server: Cluster, in_process: Run, tmp_path: Path) 
     watched = doctor("--for", "0.2s", "--html", "page.html")
     assert watched.returncode == 0
     assert "counters of 0." in watched.stdout
+    with server.connect(autocommit=False) as holder:
+        holder.execute("LOCK TABLE pg_sequence IN ACCESS EXCLUSIVE MODE")
+        held = doctor("-f", "json")
+    assert held.returncode == 3
+    data = json.loads(held.stdout)
+    assert [each["rule"] for each in data["findings"]] == ["fsync-off", "duplicate-index"]
+    cut_off = {each["rule"]: each["why"] for each in data["blind"] if each["cut_off"]}
+    assert cut_off == {"sequence-nearly-used": LOCKED}
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "fsync is off" in page
     assert "<script" not in page

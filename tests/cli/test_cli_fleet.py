@@ -148,8 +148,10 @@ def test_ctrl_c(fleet: Fleet, environment: dict[str, str], tmp_path: Path) -> No
         said = [process.stderr.readline() for _ in range(2)]
         assert all("watching for 1 h 00 min" in line for line in said)
         os.kill(process.pid, signal.SIGINT)
-        assert process.stdout.read().startswith("1 error on 2 servers\n")
-        assert process.wait() == 0
+        shown = process.stdout.read()
+        assert shown.startswith("1 error on 2 servers\n")
+        assert shown.count("over the whole 1 h 00 min, for the interval was cut short after") == 2
+        assert process.wait() == 3, "not all that was asked for was found"
 
 
 def test_mistakes(in_process: Run, tmp_path: Path) -> None:

@@ -144,6 +144,17 @@ def test_what_is_cut_off_is_named(newest: ServerPrograms) -> None:
                 " WHERE application_name = 'pgheadroom doctor'",
             )
 
+        def interrupt(_seconds: float) -> None:
+            raise KeyboardInterrupt
+
+        diagnosis = examine_live(conninfo(cluster, "postgres"), {}, interval_s=60, sleep=interrupt)
+        assert [each.rule for each in diagnosis.findings] == ["fsync-off"]
+        assert {each.rule for each in diagnosis.blind if each.cut_off} == {
+            rule.id for rule in all_rules() if rule.counters and rule.text_for(18) is not None
+        }
+        (why,) = {each.why for each in diagnosis.blind if each.cut_off}
+        assert why.startswith("over the whole 60 s, for the interval was cut short after 0.")
+
         diagnosis = examine_live(conninfo(cluster, "postgres"), {}, interval_s=5.0, sleep=stop)
         assert diagnosis.findings == ()
         assert {each.rule for each in diagnosis.blind} == {rule.id for rule in all_rules()}

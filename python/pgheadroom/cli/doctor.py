@@ -122,9 +122,9 @@ def doctor_command(
 
     Several connections, or a service file, are one page with the servers as rows. Exit code 0,
     whatever is found; with --fail-on 1 from that severity on; 3 where a rule was cut off (a
-    timeout, a lock, the end of the connection) or a server of several did not answer: what was
-    found is printed. With --plan the remedies whose effect can be measured become steps of a plan,
-    which `apply` carries out and `verify` holds against what they claim.
+    timeout, a lock, the end of the connection, Ctrl-C) or a server of several did not answer: what
+    was found is printed. With --plan the remedies whose effect can be measured become steps of a
+    plan, which `apply` carries out and `verify` holds against what they claim.
     """
     given: dict[str, object] = {"--for": length, "--fail-on": fail_on, "--baseline": baseline}
     given |= {"--accept": accept, "--until": until, "--html": html, "--service-file": service_file}

@@ -6,7 +6,8 @@ Examining a database: each rule's query in turn, nothing held between them.
     end         every rule's query, and what it decides
 
 A rule that is stopped (statement_timeout, a lock, a missing right) is named as blind and the others
-go on. Where the connection ends, or somebody interrupts, what was found until then is the answer.
+go on. Where the connection ends, or somebody interrupts, what was found until then is the answer,
+and what was not, or not over the whole interval, is named too.
 """
 
 from __future__ import annotations
@@ -117,6 +118,7 @@ class Examination:
     _looked: int = 0
     _past: PastInterval | None = None
     _was_reset: bool = False
+    _cut_short: str | None = None
 
     def __post_init__(self) -> None:
         # A pooler's server connection is not ours alone: nothing is prepared.
@@ -152,6 +154,20 @@ class Examination:
             if rule.id in past.rows:
                 begin, _ = past.rows[rule.id]
                 self._start[rule.id] = {_key(rule, row): row for row in begin}
+
+    def cut_short(self, interval_s: float) -> None:
+        """
+        Tell that somebody ended the interval.
+
+        Args:
+            interval_s: As long as it was to be.
+        """
+        began_s = min(self._began_s.values(), default=self._clock_s())
+        watched = show_duration(self._clock_s() - began_s)
+        self._cut_short = (
+            f"over the whole {show_duration(interval_s)}, for the interval was cut short after "
+            f"{watched}"
+        )
 
     def end(self) -> Diagnosis:
         """Ask every rule, and put together what was found."""
@@ -261,6 +277,10 @@ class Examination:
         if query is None:
             self._is_blind(rule, f"PostgreSQL {self._major} does not count this")
             return
+        if self._cut_short is not None and rule.counters:
+            self._is_blind(rule, self._cut_short, cut_off=True)
+            if rule.id not in self._began_s:
+                return  # what it counts is of a longer time than anybody asked for
         rows = self._rows_of(rule, query)
         if rows is None:
             return
@@ -440,6 +460,7 @@ def examine(
             sleep(interval_s)
         except (psycopg.Error, KeyboardInterrupt, SystemExit):
             if not (connection.broken or connection.closed):
+                examination.cut_short(interval_s)
                 say("the interval was cut short")
     return examination.end()
 

@@ -115,5 +115,6 @@ def _watched(
         sleep(interval_s)
         return window_of(begin, read_wal(connection))
     except (psycopg.Error, KeyboardInterrupt, SystemExit):
+        examination.cut_short(interval_s)
         say("the interval was cut short")
         return None

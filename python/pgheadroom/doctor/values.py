@@ -102,7 +102,8 @@ class Blind:
         rule: Its id.
         why: What is in its way.
         cut_off: It should have looked and was stopped: by a timeout, a lock, the end of the
-            connection. Otherwise a right, a version, or the age of the statistics is in its way.
+            connection, or an interval that was cut short. Otherwise a right, a version, or the age
+            of the statistics is in its way.
     """
 
     rule: str
