@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from leftovers import eventually_empty
 
+import object_store
 from pgheadroom.lab.record import Record
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -85,6 +86,48 @@ def _a_site(in_process: Run, folder: Path, result: dict[str, Any]) -> None:
     refused = in_process("lab", "report", "r", "--site", "r")
     assert refused.returncode == 2
     assert "is no site of pgheadroom" in refused.stderr
+
+
+@pytest.mark.long(
+    reason="tests/unit/test_stored.py kills a run that writes there, without a server"
+)
+def test_a_record_on_object_storage(
+    pgheadroom: Run, environment: dict[str, str], run_parent: Path, tmp_path: Path
+) -> None:
+    """Killed in the middle, gone on with, reported, compared, merged: each trial is there once."""
+    where = f"s3://{object_store.BUCKET}/runs/first"
+    arguments = (*SMALL, "--repetitions", "2", "-o", where)
+    with object_store.started() as store:
+        environment |= {name: os.environ[name] for name in os.environ if name.startswith("AWS_")}
+
+        def trials() -> int:
+            return sum("/trials/" in name for name in store.find(object_store.BUCKET))
+
+        process = _start(environment, tmp_path, *arguments)
+        deadline = time.monotonic() + 120
+        while not trials():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        before = trials()
+        done = pgheadroom("lab", "run", *arguments)
+        assert done.returncode == 0, done.stderr
+        assert f"going on with {where}" in done.stderr
+        assert f"Report: {where}/report.html" in done.stderr
+        assert eventually_empty(run_parent) == []
+        found = pgheadroom("lab", "report", where, "-f", "json")
+        result = json.loads(found.stdout)
+        assert result["complete"]
+        cells = len(result["cells"])
+        assert before < trials() == 2 * (cells + 1), "and the control arm"
+        assert {cell["repetitions"] for cell in result["cells"]} == {2}
+        other = pgheadroom("lab", "run", *arguments[:-1], f"{where}-2", "--seed", "2")
+        assert other.returncode == 0, other.stderr
+        assert pgheadroom("lab", "compare", where, f"{where}-2").returncode == 0
+        merged = pgheadroom("lab", "merge", where, f"{where}-2", "-o", "both")
+        assert merged.returncode == 0, merged.stderr
+        assert len(Record.open(tmp_path / "both").samples) == trials()
 
 
 def _start(environment: dict[str, str], cwd: Path, *arguments: str) -> subprocess.Popen[str]:

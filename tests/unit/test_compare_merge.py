@@ -22,6 +22,7 @@ from pgheadroom.lab.experiments import get
 from pgheadroom.lab.experiments.update_cost import predicted as update_cost_predicted
 from pgheadroom.lab.merge import merge
 from pgheadroom.lab.record import RanOn, Record, TrialSample
+from pgheadroom.lab.stored import RecordPlace
 from pgheadroom.stats import ComparisonVerdict, compare_unpaired, median
 from pgheadroom.types import PgVersion
 
@@ -49,7 +50,7 @@ def _request(*settings: str, repetitions: int = 5, seed: int = 1, **parts: Any) 
 
 
 def _record(
-    folder: Path,
+    place: RecordPlace,
     request: Request,
     *,
     wal_bytes: float = 7200,
@@ -60,7 +61,16 @@ def _record(
     worker: str | None = None,
 ) -> Record:
     """A record in which bytes are steady and times wander, or everything is as given."""
-    with Record.create(folder, request) as record:
+    with Record.create(place, request) as record:
+        environment = {"schema_version": 1, "kind": "lab_environment", "server": "18.4"}
+        command = f"pgheadroom lab run --seed {request.seed}"
+        known = {"cpu": cpu, "settings": {}, "command": command}
+        if worker is not None:
+            machine = dict.fromkeys((item.name for item in fields(Machine)), None)
+            found = {"label": "red", "host": "h", "machine": machine | {"python": "3", "cpu": cpu}}
+            found["machine"]["tool_version"] = "0"
+            known["workers"] = {worker: found}
+        record.write("environment.json", {**environment, **known})
         for number, trial in enumerate(get(request.experiment).trials(request)):
             wandering = {
                 "wal_bytes": wal_bytes,
@@ -79,15 +89,6 @@ def _record(
                     ran_on=None if worker is None else RanOn(label="red", worker=worker),
                 )
             )
-        environment = {"schema_version": 1, "kind": "lab_environment", "server": "18.4"}
-        command = f"pgheadroom lab run --seed {request.seed}"
-        known = {"cpu": cpu, "settings": {}, "command": command}
-        if worker is not None:
-            machine = dict.fromkeys((item.name for item in fields(Machine)), None)
-            found = {"label": "red", "host": "h", "machine": machine | {"python": "3", "cpu": cpu}}
-            found["machine"]["tool_version"] = "0"
-            known["workers"] = {worker: found}
-        record.write("environment.json", {**environment, **known})
     return record
 
 

@@ -26,6 +26,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
         "forms",
         "redaction",
         "input_file",
+        "object_storage",
         "on_demand",
         "ranges",
     ),

@@ -27,7 +27,7 @@ METAVARS = {
     "--wal-files": "PATH",
     "--names": "NAMES",
     "--folder": "FOLDER",
-    "--record": "FOLDER",
+    "--record": "PLACE",
     "--for": "TIME",
     "--lock-timeout": "TIME",
     "--statement-timeout": "TIME",

@@ -17,6 +17,8 @@ from pgheadroom.units import parse_duration_s
 
 RECORDS_FOLDER = Path("pgheadroom-records")
 
+_RECORDS_HELP = "Records: folders, or s3://BUCKET/PREFIX."
+
 app = typer.Typer(
     help="Experiments on real PostgreSQL servers: run, report, compare, merge.",
     no_args_is_help=True,
@@ -31,6 +33,28 @@ LabelOption = Annotated[
         "--label",
         help="Of a cluster's workers only those with this label (a resource); again for more. A "
         "block stays with one label.",
+    ),
+]
+_BudgetOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Time to spend, e.g. 30m: no block begins after it, and what the planned "
+        "repetitions leave goes to the widest intervals, until all are answered."
+    ),
+]
+_RecordOption = Annotated[
+    str | None,
+    typer.Option(
+        help=f"The record: a folder, or s3://BUCKET/PREFIX; default: a new folder in "
+        f"{RECORDS_FOLDER}, or the unfinished one of the same request, which is then gone on with."
+    ),
+]
+_RunOutputOption = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help="Write to this file instead of standard output; s3://BUCKET/PREFIX is the record.",
     ),
 ]
 RecordPageOption = Annotated[
@@ -61,13 +85,7 @@ def run(
     repetitions: Annotated[
         int | None, typer.Option(min=1, max=10_000, help="Repetitions of each cell.")
     ] = None,
-    budget: Annotated[
-        str | None,
-        typer.Option(
-            help="Time to spend, e.g. 30m: no block begins after it, and what the planned "
-            "repetitions leave goes to the widest intervals, until all are answered."
-        ),
-    ] = None,
+    budget: _BudgetOption = None,
     server: Annotated[
         str,
         typer.Option(
@@ -82,18 +100,12 @@ def run(
         str | None, typer.Option(help="As --set script=..., for experiments that have it.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Seed of order and draws.")] = 1,
-    record: Annotated[
-        Path | None,
-        typer.Option(
-            help=f"Record folder; default: a new one in {RECORDS_FOLDER}, or the unfinished one "
-            "of the same request, which is then gone on with."
-        ),
-    ] = None,
+    record: _RecordOption = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Do not go on with a record.")] = False,
     scheduler: SchedulerOption = None,
     labels: LabelOption = None,
     form: FormatOption = Format.TEXT,
-    to: OutputOption = None,
+    to: _RunOutputOption = None,
     html: RecordPageOption = None,
 ) -> None:
     """Run an experiment; stopped in whatever way, the same command goes on where it stopped."""
@@ -101,35 +113,39 @@ def run(
     from pgheadroom.lab.experiments import get
     from pgheadroom.lab.record import Record
     from pgheadroom.lab.run import find_record
+    from pgheadroom.lab.stored import record_at
+    from pgheadroom.object_storage import is_url
 
     experiment = get(name)
-    for path in (to, html):
-        if path is not None:
-            output.check_writable(path)
+    if to is not None and is_url(to):
+        if record is not None:
+            raise InputError("--record and -o both name a place for the record: expected one")
+        record, to = to, None
+    file = None if to is None else Path(to)
+    output.check_outputs(file, html)
     given = list(settings or [])
     given += [f"{key}={value}" for key, value in (("io", io), ("script", script)) if value]
     request = lab_run.make_request(experiment, given, scale, repetitions, seed, server)
     if labels and scheduler is None:
         raise InputError("--label is of a cluster's workers: expected --scheduler too")
-    folder = record or find_record(request, parent=RECORDS_FOLDER, fresh=fresh)
-    lab_run.run_into(
-        request,
-        folder,
-        server=server,
-        budget_s=None if budget is None else parse_duration_s(budget),
-        scheduler=scheduler,
-        labels=labels or (),
-    )
-    finished = Record.open(folder)
-    pages = [folder / "report.html", *([html] if html else [])]
-    lab_output.put_html([finished], *pages, title=experiment.title)
-    lab_output.put_results([finished.read_result()], form, to)
-    sys.stderr.write(f"Record: {folder}\nReport: {(html or folder / 'report.html').absolute()}\n")
+    with record_at(record or find_record(request, parent=RECORDS_FOLDER, fresh=fresh)) as place:
+        lab_run.run_into(
+            request,
+            place,
+            server=server,
+            budget_s=None if budget is None else parse_duration_s(budget),
+            scheduler=scheduler,
+            labels=labels or (),
+        )
+        finished = Record.open(place)
+        own = lab_output.put_pages(finished, place, html, title=experiment.title)
+        lab_output.put_results([finished.read_result()], form, file)
+    sys.stderr.write(f"Record: {place}\nReport: {own}\n")
 
 
 @app.command("report", short_help="Show records: answers, tables, a page, a site.")
 def report(
-    records: Annotated[list[Path], typer.Argument(help="Record folders.")],
+    records: Annotated[list[str], typer.Argument(help=_RECORDS_HELP)],
     form: FormatOption = Format.TEXT,
     to: OutputOption = None,
     html: RecordPageOption = None,
@@ -158,45 +174,48 @@ def report(
     """
     from pgheadroom.cli import lab_output
     from pgheadroom.lab.run import summarise_record
+    from pgheadroom.lab.stored import records_at
 
     if site is not None:
         from pgheadroom.cli.site_folder import check_replaceable
 
         check_replaceable(site)
-    opened = [summarise_record(folder) for folder in records]
-    results = [record.read_result() for record in opened]
-    # A file has room for all; on standard output tables of several records bury the answers.
-    is_brief = form is Format.TEXT and to is None and not (details or whole)
-    if site is not None:
-        if html is not None:
-            lab_output.put_html(opened, html, title=results[0].title)
-        if is_brief:
+    with records_at(records) as places:
+        opened = [summarise_record(place) for place in places]
+        results = [record.read_result() for record in opened]
+        # A file has room for all; on standard output tables of several records bury the answers.
+        is_brief = form is Format.TEXT and to is None and not (details or whole)
+        if site is not None:
+            if html is not None:
+                lab_output.put_html(opened, html, title=results[0].title)
+            if is_brief:
+                lab_output.print_answers(results)
+            else:
+                lab_output.put_results(results, form, to, whole=whole)
+            lab_output.put_site(opened, site)
+            sys.stderr.write(f"Site: {(site / 'index.html').absolute()}\n")
+            return
+        if html is None and form is not Format.TEXT:
+            lab_output.put_results(results, form, to)
+            return
+        folder = places[0] if len(places) == 1 else None
+        if html is None and not isinstance(folder, Path):
+            html = Path("pgheadroom-report.html")
+            if html.exists():
+                raise InputError(f"{html} exists: say with --html where the page may be written")
+        html = html or opened[0].folder / "report.html"
+        lab_output.put_html(opened, html, title=results[0].title)
+        if is_brief and len(results) > 1:
             lab_output.print_answers(results)
         else:
             lab_output.put_results(results, form, to, whole=whole)
-        lab_output.put_site(opened, site)
-        sys.stderr.write(f"Site: {(site / 'index.html').absolute()}\n")
-        return
-    if html is None and form is not Format.TEXT:
-        lab_output.put_results(results, form, to)
-        return
-    if html is None and len(opened) > 1:
-        html = Path("pgheadroom-report.html")
-        if html.exists():
-            raise InputError(f"{html} exists: say with --html where the page may be written")
-    html = html or opened[0].folder / "report.html"
-    lab_output.put_html(opened, html, title=results[0].title)
-    if is_brief and len(results) > 1:
-        lab_output.print_answers(results)
-    else:
-        lab_output.put_results(results, form, to, whole=whole)
-    sys.stderr.write(f"Report: {html.absolute()}\n")
+        sys.stderr.write(f"Report: {html.absolute()}\n")
 
 
 @app.command("compare", short_help="Two records of one experiment side by side.")
 def compare(
-    first: Annotated[Path, typer.Argument(help="Record A: what the other is compared with.")],
-    second: Annotated[Path, typer.Argument(help="Record B; ratios are B over A.")],
+    first: Annotated[str, typer.Argument(help="Record A: what the other is compared with.")],
+    second: Annotated[str, typer.Argument(help="Record B; ratios are B over A.")],
     form: FormatOption = Format.TEXT,
     to: OutputOption = None,
     html: RecordPageOption = None,
@@ -210,8 +229,10 @@ def compare(
     from pgheadroom.cli import lab_output
     from pgheadroom.lab.compare import compare_records
     from pgheadroom.lab.record import Record
+    from pgheadroom.lab.stored import records_at
 
-    result = compare_records(Record.open(first), Record.open(second))
+    with records_at([first, second]) as places:
+        result = compare_records(*map(Record.open, places))
     if html is not None:
         from pgheadroom.report import html as page
 
@@ -221,21 +242,28 @@ def compare(
 
 @app.command("merge", short_help="One record out of several of the same request.")
 def merge_records(
-    records: Annotated[list[Path], typer.Argument(help="Records of the same request.")],
-    to: Annotated[Path, typer.Option("--output", "-o", help="The new record's folder.")],
+    records: Annotated[list[str], typer.Argument(help="Records of the same request.")],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--output", "-o", help="Where the new one goes: a folder, s3://BUCKET/PREFIX."
+        ),
+    ],
 ) -> None:
     """Make one record out of several that differ in seed and repetitions only."""
     from pgheadroom.cli import lab_output
     from pgheadroom.lab import reading
     from pgheadroom.lab.merge import merge
+    from pgheadroom.lab.stored import record_at, records_at
 
     if len(records) < 2:
         raise InputError("one record was given: expected two or more to merge")
-    merged = merge(records, to)
-    result = merged.read_result()
-    lab_output.put_html([merged], to / "report.html", title=result.title)
+    with records_at(records) as sources, record_at(to) as place:
+        merged = merge(sources, place)
+        result = merged.read_result()
+        page = lab_output.put_pages(merged, place, None, title=result.title)
     repetitions = max(reading.number(cell["repetitions"]) or 0 for cell in result.cells)
     sys.stderr.write(
         f"Record: {to}, {len(merged.samples)} trials, up to {repetitions} repetitions of a cell\n"
-        f"Report: {(to / 'report.html').absolute()}\n"
+        f"Report: {page}\n"
     )

@@ -15,6 +15,7 @@ from pgheadroom.cli.terminal import Terminal
 from pgheadroom.errors import InputError
 from pgheadroom.lab.record import Record
 from pgheadroom.lab.result import ExperimentResult
+from pgheadroom.lab.stored import RecordPlace, StoredRecord
 from pgheadroom.report import text
 from pgheadroom.units import show_count
 
@@ -77,6 +78,22 @@ def put_html(records: Sequence[Record], *paths: Path, title: str) -> None:
     page = html.render(shown, title=title)
     for path in paths:
         output.write(page, path)
+
+
+def put_pages(record: Record, place: RecordPlace, *also: Path | None, title: str) -> str:
+    """
+    Write the page of one record where the record is, and to other files.
+
+    Returns:
+        Where to look at it: the first of the files, else where the record has it.
+    """
+    files = [path for path in also if path is not None]
+    own = record.folder / "report.html"
+    put_html([record], own, *files, title=title)
+    if isinstance(place, StoredRecord):
+        place.put(own.name)
+        return str(files[0].absolute()) if files else f"{place}/{own.name}"
+    return str((files or [own])[0].absolute())
 
 
 def put_site(records: Sequence[Record], folder: Path) -> None:

@@ -16,6 +16,7 @@ from pgheadroom.lab.design import Request, parse_settings
 from pgheadroom.lab.experiment import Experiment
 from pgheadroom.lab.experiments import get
 from pgheadroom.lab.run import run as run_experiment
+from pgheadroom.lab.stored import RecordPlace, folder_of
 from pgheadroom.redaction import command_line
 from pgheadroom.servers import is_connection
 from pgheadroom.servers.conninfo import without_password
@@ -64,29 +65,29 @@ def make_request(
 
 def run_into(
     request: Request,
-    folder: Path,
+    place: RecordPlace,
     *,
     server: str,
     budget_s: float | None = None,
     scheduler: str | None = None,
     labels: Sequence[str] = (),
 ) -> None:
-    """Run a request into a record folder with progress on standard error."""
+    """Run a request into a record with progress on standard error."""
     experiment = get(request.experiment)
     trials = len(experiment.trials(request))
     estimate_s = trials * experiment.trial_s(request)
-    going_on = (folder / "request.json").exists()
+    going_on = (folder_of(place) / "request.json").exists()
     sys.stderr.write(
         f"{experiment.name} on PostgreSQL {request.server}: {len(request.cells())} cells, "
         f"{trials} trials, about {show_duration(estimate_s)}"
-        f"{'; going on with' if going_on else '; record'} {folder}\n"
+        f"{'; going on with' if going_on else '; record'} {place}\n"
     )
     arguments = [argument.replace(server, request.server) for argument in sys.argv[1:]]
     try:
         with output.progress(experiment.name) as report:
             run_experiment(
                 request,
-                folder,
+                place,
                 server=server,
                 command=command_line(arguments),
                 report=report,

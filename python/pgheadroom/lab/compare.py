@@ -48,7 +48,7 @@ class _Side:
     def said(self) -> str:
         started = self.samples[0].started_at if self.samples else "?"
         return (
-            f"{self.label}: {self.record.folder}, PostgreSQL {self.environment.server}, "
+            f"{self.label}: {self.record.name}, PostgreSQL {self.environment.server}, "
             f"scale {self.request.scale}, begun {started}"
         )
 
@@ -72,7 +72,7 @@ def compare_records(first: Record, second: Record) -> ExperimentResult:
     names = [side.request.experiment for side in sides]
     if names[0] != names[1]:
         raise InputError(
-            f"{first.folder} is a record of {names[0]} and {second.folder} one of {names[1]}: "
+            f"{first.name} is a record of {names[0]} and {second.name} one of {names[1]}: "
             "expected two records of the same experiment"
         )
     experiment = get(names[0])
@@ -84,7 +84,7 @@ def compare_records(first: Record, second: Record) -> ExperimentResult:
     comparisons = _comparisons(experiment, sides)
     if not comparisons:
         raise InputError(
-            f"{first.folder} and {second.folder} have no cell in common: expected records whose "
+            f"{first.name} and {second.name} have no cell in common: expected records whose "
             "factors share at least one combination of levels"
         )
     return ExperimentResult(
@@ -94,7 +94,7 @@ def compare_records(first: Record, second: Record) -> ExperimentResult:
         question=experiment.question,
         source=experiment.source,
         server=" and ".join(dict.fromkeys(side.environment.server for side in sides)),
-        command=command_line(["lab", "compare", *(str(s.record.folder) for s in sides)]),
+        command=command_line(["lab", "compare", *(s.record.name for s in sides)]),
         seed=sides[0].request.seed,
         scale=sides[0].request.scale,
         complete=True,
@@ -113,7 +113,7 @@ def compare_records(first: Record, second: Record) -> ExperimentResult:
 def _side(label: str, record: Record) -> _Side:
     request, environment = record.request, record.read_environment()
     if environment is None:
-        raise InputError(f"{record.folder} has no finished trial yet: it cannot be compared")
+        raise InputError(f"{record.name} has no finished trial yet: it cannot be compared")
     return _Side(
         label=label,
         record=record,

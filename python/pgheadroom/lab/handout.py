@@ -81,7 +81,7 @@ def check_owners(
         where = "this machine" if owner is None else f"workers with the label {owner}"
         how = "without" if owner is None else "with such workers by"
         raise InputError(
-            f"block {trial.repetition} of {record.folder} was begun on {where}, and what is "
+            f"block {trial.repetition} of {record.name} was begun on {where}, and what is "
             f"compared has to run on machines of one kind: go on {how} `scheduler`, or begin anew "
             "by `fresh`",
             mentions=("scheduler", "fresh"),

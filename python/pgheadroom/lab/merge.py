@@ -22,6 +22,8 @@ from pgheadroom.lab.environment_form import Environment
 from pgheadroom.lab.experiments import get
 from pgheadroom.lab.record import Origin, Record, TrialSample, read_json
 from pgheadroom.lab.run import summarise_into
+from pgheadroom.lab.stored import RecordPlace, folder_of
+from pgheadroom.object_storage import is_url
 from pgheadroom.types import PgVersion
 
 
@@ -37,6 +39,11 @@ class _Source:
     def folder(self) -> Path:
         return self.record.folder
 
+    @property
+    def name(self) -> str:
+        """The folder's name, or where it lies on object storage."""
+        return self.record.name
+
     def origin(self, sample: TrialSample) -> Origin:
         """What decided the random numbers of one of its samples."""
         own = Origin(seed=self.request.seed, repetition=sample.repetition)
@@ -44,20 +51,20 @@ class _Source:
 
     def worker(self, name: str) -> str:
         """What a worker of its cluster is called beside those of other records."""
-        return f"{name}, in {self.folder}"
+        return f"{name}, in {self.name}"
 
 
 _Block = list[tuple[_Source, TrialSample]]
 
 
-def merge(folders: Sequence[Path], into: Path) -> Record:
+def merge(places: Sequence[RecordPlace], into: RecordPlace) -> Record:
     """
     Write one record with the blocks of all.
 
     Args:
-        folders: Two or more records with equal experiment, levels, options, scale and server
+        places: Two or more records with equal experiment, levels, options, scale and server
             version; seeds may differ.
-        into: A new folder.
+        into: Where nothing is yet.
 
     Returns:
         The new record, with its result.
@@ -65,7 +72,7 @@ def merge(folders: Sequence[Path], into: Path) -> Record:
     Raises:
         InputError: The records do not fit together, hold a trial twice, or `into` holds something.
     """
-    sources = [_source(folder) for folder in folders]
+    sources = [_source(place) for place in places]
     _check(sources)
     _check_each_once(sources)
     blocks = [block for source in sources for block in _blocks(source)]
@@ -75,32 +82,32 @@ def merge(folders: Sequence[Path], into: Path) -> Record:
     whole = [block for block in blocks if {(cell_key(s.cell), s.arm) for _, s in block} == arms]
     blocks = whole + [block for block in blocks if block not in whole]
     merged = replace(first, repetitions=max(len(whole), 1))
-    if (into / "request.json").exists():
+    if (folder_of(into) / "request.json").exists():
         raise InputError(
             f"{into} holds a record already: give `output` a new folder", mentions=("output",)
         )
     with Record.create(into, merged) as record:
+        record.write_environment(_joined(sources, into))
         for number, block in enumerate(blocks, start=1):
             for source, sample in block:
                 _copy(record, source, sample, number)
-        record.write_environment(_joined(sources, into))
-        said = f"{len(blocks)} blocks, merged from {len(folders)} records"
+        said = f"{len(blocks)} blocks, merged from {len(places)} records"
         conduct.write(record, said, warnings=[*_machines(sources), *_same_draws(blocks)])
         version = PgVersion.parse(sources[0].environment.server)
         summarise_into(experiment, merged, record, version)
     return record
 
 
-def _source(folder: Path) -> _Source:
-    record = Record.open(folder)
+def _source(place: RecordPlace) -> _Source:
+    record = Record.open(place)
     environment = record.read_environment()
     if environment is None or not record.samples:
-        raise InputError(f"{folder} has no finished trial yet: it cannot be merged")
+        raise InputError(f"{place} has no finished trial yet: it cannot be merged")
     if environment.merged_from is not None and any(
         each.drawn_from is None for each in record.samples
     ):
         raise InputError(
-            f"{folder} was merged by a version that did not keep what each trial drew: merge the "
+            f"{place} was merged by a version that did not keep what each trial drew: merge the "
             "records that it was made of instead"
         )
     return _Source(record=record, request=record.request, environment=environment)
@@ -120,24 +127,26 @@ def _check(sources: Sequence[_Source]) -> None:
         for name, (ours, theirs) in pairs.items():
             if ours != theirs:
                 raise InputError(
-                    f"{first.folder} has {name} {ours} and {other.folder} has {theirs}: records "
+                    f"{first.name} has {name} {ours} and {other.name} has {theirs}: records "
                     "are merged when only seed and repetitions differ; others are compared"
                 )
 
 
 def _check_each_once(sources: Sequence[_Source]) -> None:
     """Blocks that are there twice are no further blocks, and intervals would be too narrow."""
-    folders: set[Path] = set()
-    found: dict[str, Path] = {}
+    given: set[Path | str] = set()
+    found: dict[str, str] = {}
     for source in sources:
-        if source.folder.resolve() in folders:
-            raise InputError(f"{source.folder} is given twice: name each record once")
-        folders.add(source.folder.resolve())
+        # Copies of one on object storage are several folders.
+        one = source.name if is_url(source.name) else source.folder.resolve()
+        if one in given:
+            raise InputError(f"{source.name} is given twice: name each record once")
+        given.add(one)
         for sample in source.record.samples:
-            other = found.setdefault(_identity(sample), source.folder)
-            if other != source.folder:
+            other = found.setdefault(_identity(sample), source.name)
+            if other != source.name:
                 raise InputError(
-                    f"{other} and {source.folder} hold the same trial ({sample.arm}, {sample.cell},"
+                    f"{other} and {source.name} hold the same trial ({sample.arm}, {sample.cell},"
                     f" begun {sample.started_at}): one is a copy of the other, or was merged from "
                     "it; leave one of the two out"
                 )
@@ -171,12 +180,12 @@ def _copy(record: Record, source: _Source, sample: TrialSample, repetition: int)
         record.write(f"series/{trial.id}.json", form | {"repetition": repetition})
 
 
-def _joined(sources: Sequence[_Source], into: Path) -> Environment:
+def _joined(sources: Sequence[_Source], into: RecordPlace) -> Environment:
     """The first environment, the command that merges, and each source's command and machine."""
     commands: dict[str, str | None] = {}
     machines: dict[str, str | None] = {}
     for source in sources:
-        folder, environment = str(source.folder), source.environment
+        folder, environment = source.name, source.environment
         commands[folder] = environment.command
         machines[folder] = json.dumps(environment.hardware())
         # What a source was itself merged from, so that every trial's command stays known.
@@ -190,7 +199,7 @@ def _joined(sources: Sequence[_Source], into: Path) -> Environment:
         for source in sources
         for name, worker in (source.environment.workers or {}).items()
     }
-    command = ["lab", "merge", *(str(source.folder) for source in sources), "-o", str(into)]
+    command = ["lab", "merge", *(source.name for source in sources), "-o", str(into)]
     return changed(
         sources[0].environment,
         command=command_line(command),

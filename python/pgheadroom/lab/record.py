@@ -8,7 +8,8 @@ The record folder: what was asked, where, every raw sample, the result.
     result.json        the experiment's result
     report.html        for people
 
-A folder is complete in itself: it can be moved, mailed, compared. A run that was stopped goes on
+A folder is complete in itself: it can be moved, mailed, compared. It may be the copy of what lies
+on object storage (`stored.py`). A run that was stopped goes on
 where it stopped; files are replaced whole or not at all, and only the last line of the samples
 can be torn, which opening for writing repairs.
 """
@@ -31,6 +32,7 @@ from pgheadroom.input_file import exists, load_json, read_bytes, read_text
 from pgheadroom.lab.design import SCHEMA_VERSION, Level, Request
 from pgheadroom.lab.environment_form import Environment
 from pgheadroom.lab.result import ExperimentResult
+from pgheadroom.lab.stored import RecordPlace, StoredRecord, compact, folder_of
 
 T = TypeVar("T", bound=Filed)
 
@@ -180,43 +182,49 @@ class Record:
     Use `Record.create` to run into it and `Record.open` to read it.
     """
 
-    def __init__(self, folder: Path, request: Request, samples: list[TrialSample]) -> None:
-        self.folder = folder
+    def __init__(self, place: RecordPlace, request: Request, samples: list[TrialSample]) -> None:
+        self.folder = folder_of(place)
+        self.name = str(place)
         self.request = request
         self.samples = samples
         self._samples_file: int | None = None
+        self._stored = place if isinstance(place, StoredRecord) else None
+        self._with_next: dict[str, str] = {}
 
     @classmethod
-    def open(cls, folder: Path) -> Self:
+    def open(cls, place: RecordPlace) -> Self:
         """
-        Read a record, finished or not.
+        Read a record, finished or not; what is then written stays in its folder, or in its copy.
 
         Raises:
             InputError: Not a record folder, or a damaged one.
         """
+        folder = folder_of(place)
         request = Request.from_json(read_json(folder / "request.json", kind="lab_request"))
-        return cls(folder, request, _read_samples(folder / "samples.jsonl")[0])
+        return cls(place, request, _read_samples(folder / "samples.jsonl")[0])
 
     @classmethod
-    def create(cls, folder: Path, request: Request) -> Self:
+    def create(cls, place: RecordPlace, request: Request) -> Self:
         """
-        Make a record folder, or go on with one that has the same request.
+        Make a record, or go on with one that has the same request.
 
         Raises:
             InputError: The folder holds something else, or another request.
             LabError: Another run is writing it right now.
+            SourceError: The object storage that it is to lie on fails.
         """
+        folder = folder_of(place)
         if (folder / "request.json").exists():
-            record = cls.open(folder)
+            record = cls.open(place)
             if record.request != request:
                 raise InputError(
-                    f"{folder} holds a record of another request: "
+                    f"{place} holds a record of another request: "
                     f"{_difference(record.request, request)}; give `record` another folder",
                     mentions=("record",),
                 )
-        elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        elif not (place.is_empty if isinstance(place, StoredRecord) else _is_free(place)):
             raise InputError(
-                f"{folder} exists and is not a record: give `record` another folder",
+                f"{place} exists and is not a record: give `record` another folder",
                 mentions=("record",),
             )
         else:
@@ -224,8 +232,11 @@ class Record:
                 (folder / "series").mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise file_error(error, folder) from error
-            write_atomically(folder / "request.json", to_json_text(request.to_json()))
-            record = cls(folder, request, [])
+            text = to_json_text(request.to_json())
+            if isinstance(place, StoredRecord):
+                place.begin(text)
+            write_atomically(folder / "request.json", text)
+            record = cls(place, request, [])
         record._lock()
         return record
 
@@ -237,7 +248,7 @@ class Record:
         except BlockingIOError:
             os.close(descriptor)
             raise LabError(
-                f"another run is writing the record {self.folder}: wait for it, "
+                f"another run is writing the record {self.name}: wait for it, "
                 "or give `record` another folder",
                 mentions=("record",),
             ) from None
@@ -269,9 +280,14 @@ class Record:
 
         Raises:
             DiskFull: No room; the samples before it are whole.
+            LabError: Another run writes the same record on object storage.
+            SourceError: Object storage fails; the samples before it are there.
         """
         assert self._samples_file is not None, "append needs a record opened by create"
-        line = json.dumps(write(sample), ensure_ascii=False, allow_nan=False) + "\n"
+        line = compact(write(sample)) + "\n"
+        if self._stored is not None:
+            self._stored.add(self._with_next, line)
+            self._with_next = {}
         size_bytes = os.fstat(self._samples_file).st_size
         rest = line.encode()
         try:
@@ -287,7 +303,24 @@ class Record:
         """Write one JSON file of the record atomically and return its path."""
         path = self.folder / name
         write_atomically(path, to_json_text(value))
+        if self._samples_file is not None:
+            self.filed(name)
         return path
+
+    def filed(self, name: str) -> None:
+        """
+        Have a file that was written into the folder where the record is.
+
+        On object storage what belongs to a trial goes with its sample, so that both are there or
+        none.
+        """
+        if self._stored is None:
+            return
+        if name == "environment.json" or name.startswith("series/"):
+            text = (self.folder / name).read_text(encoding="utf-8")
+            self._with_next[name] = compact(json.loads(text))
+        else:
+            self._stored.put(name)
 
     def write_environment(self, environment: Environment) -> Path:
         """Write `environment.json`; what it was read with besides stays in it."""
@@ -306,6 +339,11 @@ class Record:
         """All per-second series, in the order of their file names."""
         paths = sorted((self.folder / "series").glob("*.json"))
         return [read_form(path, SecondsSeries) for path in paths]
+
+
+def _is_free(folder: Path) -> bool:
+    """Whether a record can begin there: nothing is there, or an empty folder."""
+    return not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
 
 
 def _read_samples(path: Path) -> tuple[list[TrialSample], int]:

@@ -25,6 +25,7 @@ from pgheadroom.lab.opening import opened
 from pgheadroom.lab.playing import Players, PlayersHere
 from pgheadroom.lab.record import Record
 from pgheadroom.lab.result import ExperimentResult, SeriesFile, Surroundings, levels_of
+from pgheadroom.lab.stored import RecordPlace
 from pgheadroom.progress import RunState
 from pgheadroom.schedule import run_lanes
 from pgheadroom.schedule.scheduler import Scheduler
@@ -75,7 +76,7 @@ def _is_settled(record: Record, request: Request) -> bool:
 
 def run(
     request: Request,
-    folder: Path,
+    place: RecordPlace,
     *,
     server: str,
     command: str,
@@ -89,7 +90,7 @@ def run(
 
     Args:
         request: What to run.
-        folder: The record folder; created, or gone on with.
+        place: Of the record; it is created, or gone on with.
         server: Where: a version, a folder, or a connection with whatever it needs to connect.
         command: The command line, for the record, without secrets.
         report: Called before the first and after each trial.
@@ -110,7 +111,7 @@ def run(
         # The place first: a server that cannot be had leaves no empty record behind.
         players = stack.enter_context(_players(experiment, request, server, scheduler, labels))
         experiment.check(request, players.version, throw_away=players.throw_away)
-        record = stack.enter_context(Record.create(folder, request))
+        record = stack.enter_context(Record.create(place, request))
         _check_server(record, players.version)
         going = _Going(experiment, request, record, players, command, report)
         ends = None if budget_s is None else started + budget_s
@@ -222,7 +223,7 @@ def _check_server(record: Record, version: PgVersion) -> None:
     environment = record.read_environment()
     if environment is not None and environment.server != str(version):
         raise InputError(
-            f"{record.folder} was begun on PostgreSQL {environment.server} and the server is "
+            f"{record.name} was begun on PostgreSQL {environment.server} and the server is "
             f"now {version}: name the former by `server`, or begin anew by `fresh`",
             mentions=("server", "fresh"),
         )
@@ -326,21 +327,21 @@ def _missing(experiment: Experiment, request: Request, record: Record) -> int:
     return len(planned - {sample.trial for sample in record.samples})
 
 
-def summarise_record(folder: Path) -> Record:
+def summarise_record(place: RecordPlace) -> Record:
     """
     Open a record and make sure it has a result: that of a stopped run is made from its samples.
 
     Raises:
         InputError: No record, a damaged one, or one without a finished trial.
     """
-    record = Record.open(folder)
+    record = Record.open(place)
     request = record.request
     if _is_settled(record, request):
         return record
     environment = record.read_environment()
     if environment is None or not record.samples:
         raise InputError(
-            f"{folder} has no finished trial yet: run it on with the command that began it"
+            f"{place} has no finished trial yet: run it on with the command that began it"
         )
     experiment = get(request.experiment)
     check_request(request, experiment.factors_for(request.levels), experiment.options)
