@@ -143,11 +143,21 @@ def test_a_block_goes_on_where_it_was_begun(cluster: StartedCluster, tmp_path: P
 
 
 def test_predictions_on_workers_are_the_same(cluster: StartedCluster) -> None:
-    """Intervals, windows and all that is said of them; on whichever worker each run was."""
+    """Intervals, windows and all that is said; wherever each run was, and it is counted here."""
     read = read_profile(EXAMPLES / "busy.toml")
     timing = Timing(windows=5)
+    told: list[tuple[int, int]] = []
     with Scheduler(cluster.address) as found:
-        there = predict(read, [100, 80], timing=timing, seeds=2, executor=found.executor())
+        there = predict(
+            read,
+            [100, 80],
+            timing=timing,
+            seeds=2,
+            executor=found.executor(),
+            report=lambda done, total, _: told.append((done, total)),
+        )
+    assert told == sorted(told)
+    assert told[-1] == (4, 4), "two cells of two runs each"
     assert there == predict(read, [100, 80], timing=timing, seeds=2)
 
 

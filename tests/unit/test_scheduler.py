@@ -14,7 +14,7 @@ import pytest
 from distributed import LocalCluster, Security
 
 from pgheadroom.errors import ConnectionFailed, InputError, LabError, ParameterError
-from pgheadroom.schedule import scheduler
+from pgheadroom.schedule import run_pieces, scheduler
 from pgheadroom.schedule.scheduler import Scheduler
 
 
@@ -117,8 +117,8 @@ def test_workers_that_die_of_a_call() -> None:
         found.executor().submit(os._exit, 1).result()
 
 
-def test_a_label_without_workers_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One is enough room for the trial that waits; after a minute the run ends."""
+def test_workers_that_have_all_left_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One is enough room for what waits; after a minute it ends, also where no label matters."""
     with (
         LocalCluster(n_workers=0, dashboard_address=":0") as cluster,
         Scheduler(cluster.scheduler_address) as found,
@@ -127,3 +127,10 @@ def test_a_label_without_workers_is_waited_for(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr(scheduler, "ABSENT_S", -1.0)
         with pytest.raises(LabError, match="the last worker with the label nvme has left"):
             found.count("nvme")
+        pieces = run_pieces(abs, [-1, -2], executor=found.executor())
+        with pytest.raises(LabError, match=r"the last worker has left .*: start one"):
+            next(pieces)
+        monkeypatch.undo()
+        cluster.scale(1)
+        pieces = run_pieces(abs, [-1, -2], executor=found.executor())
+        assert sorted(pieces) == [(-2, 2), (-1, 1)]

@@ -112,6 +112,7 @@ class _Runs:
         self._executor = executor or self._own
         self._report = report
         self._progress: dict[tuple[int, int], _core.Progress] = {}
+        self._asked = self._ended = 0
 
     def __enter__(self) -> _Runs:
         return self
@@ -128,20 +129,26 @@ class _Runs:
         if self._own is not None:  # what is told across processes would not come back
             for piece in pieces:
                 self._progress[(piece.cell, piece.interleaving)] = _core.Progress()
-        yield from run_pieces(
+        self._asked += len(pieces)
+        for ended in run_pieces(
             self._simulate if self._own is not None else _simulate_there,
             pieces,
             executor=self._executor,
             in_flight=2 * self.cores if self._own is not None else max(1, len(pieces)),
             tick=self._tick,
-        )
+        ):
+            self._ended += 1
+            yield ended
         self._tick()
 
     def _simulate(self, piece: Piece) -> _core.Simulated:
         return simulate(piece, self._progress[(piece.cell, piece.interleaving)])
 
     def _tick(self) -> None:
-        if self._report is None or not self._progress:
+        if self._report is None:
+            return
+        if self._own is None:
+            self._report(self._ended, self._asked, "twin")
             return
         totals = [progress.total for progress in self._progress.values()]
         # Those that have not begun will be like those that have.

@@ -7,6 +7,12 @@ The one seam for parallel work: independent pieces go through a `concurrent.futu
 
 from __future__ import annotations
 
-from pgheadroom.schedule.pieces import InlineExecutor, Lane, run_lanes, run_pieces
+from pgheadroom.schedule.pieces import (
+    DistantExecutor,
+    InlineExecutor,
+    Lane,
+    run_lanes,
+    run_pieces,
+)
 
-__all__ = ["InlineExecutor", "Lane", "run_lanes", "run_pieces"]
+__all__ = ["DistantExecutor", "InlineExecutor", "Lane", "run_lanes", "run_pieces"]

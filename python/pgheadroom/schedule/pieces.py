@@ -9,9 +9,11 @@ some for another, each has a lane.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 _TICK_S = 0.2  # short enough for a bar that moves; arbitrary
@@ -31,6 +33,19 @@ class InlineExecutor(Executor):
         except Exception as error:  # noqa: BLE001 - the future carries it, as every executor does
             future.set_exception(error)
         return future
+
+
+class DistantExecutor(Executor):
+    """An executor of other processes, which may come and all leave."""
+
+    @abstractmethod
+    def room(self) -> int:
+        """
+        How many pieces may be there at once: so many that nobody waits for one.
+
+        Raises:
+            HeadroomError: There is nobody any more to run any.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +80,17 @@ def run_pieces(
         function: What to do with a piece; importable where the executor is not in this process.
         pieces: Taken lazily, so that a caller that stops early has started no more than needed.
         executor: Where to run; in the calling thread when None.
-        in_flight: How many pieces are submitted at once.
+        in_flight: How many pieces are submitted at once; a `DistantExecutor` says that itself.
         tick: Called several times a second while pieces run elsewhere, to show how far they are.
 
     Raises:
         Exception: Whatever a piece raised; pieces not yet started are then cancelled.
     """
-    lane = Lane(pieces=iter(pieces), executor=executor, in_flight=lambda: in_flight)
+    if isinstance(executor, DistantExecutor):
+        room, tick = executor.room, tick or _nothing  # with each tick it is asked for its room
+    else:
+        room = partial(int, in_flight)
+    lane = Lane(pieces=iter(pieces), executor=executor, in_flight=room)
     yield from run_lanes(function, [lane], tick=tick)
 
 
@@ -122,6 +141,10 @@ def run_lanes(
     finally:
         for future in waiting:
             future.cancel()
+
+
+def _nothing() -> None:
+    """For somebody who shows no progress."""
 
 
 def _failed(future: Future[Any]) -> bool:

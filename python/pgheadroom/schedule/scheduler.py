@@ -20,11 +20,13 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Executor, Future
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 import pgheadroom
 from pgheadroom.errors import ConnectionFailed, HeadroomError, InputError, LabError, ParameterError
+from pgheadroom.schedule.pieces import DistantExecutor
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -34,6 +36,9 @@ _ANSWER_S = 10.0
 """How long a scheduler may take to answer (arbitrary)."""
 ABSENT_S = 60.0
 """How long a run waits for a worker of a label that has none left (arbitrary)."""
+
+_EACH = 2
+"""Calls that a worker has at once: one, and the next, which it need not wait for."""
 
 _LENGTH = struct.Struct("<Q")
 _GREETING_BYTES_MAX = 1024**2  # some hundred are usual; arbitrary
@@ -78,11 +83,15 @@ def _greeted(address: str, context: ssl.SSLContext | None) -> None:
         raise ConnectionError("what answers is no Dask scheduler")
 
 
-class _SameVersion(Executor):
+class _SameVersion(DistantExecutor):
     """Calls where the same version of pgheadroom is."""
 
-    def __init__(self, there: Executor) -> None:
+    def __init__(self, there: Executor, workers: Callable[[], int]) -> None:
         self._there = there
+        self._workers = workers
+
+    def room(self) -> int:
+        return _EACH * self._workers()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         return self._there.submit(_call, pgheadroom.__version__, fn, *args, **kwargs)
@@ -123,7 +132,7 @@ class Scheduler:
             )
         self._address = address
         self._client: Client | None = None
-        self._absent_since: dict[str, float] = {}
+        self._absent_since: dict[str | None, float] = {}
 
     def __enter__(self) -> Self:
         """
@@ -223,22 +232,27 @@ class Scheduler:
         where it is met, since it might give something else.
         """
         resources = {} if label is None else {"resources": {label: 1}}
-        return _SameVersion(self._connected.get_executor(pure=False, **resources))
+        there = self._connected.get_executor(pure=False, **resources)
+        return _SameVersion(there, partial(self.count, label))
 
-    def count(self, label: str) -> int:
+    def count(self, label: str | None) -> int:
         """
         How many workers of a label there are, at least 1: where there is none, one is waited for.
+
+        Args:
+            label: None: of any, or of none.
 
         Raises:
             LabError: There has been none for a minute.
         """
-        count = sum(label in worker.labels for worker in self.workers())
+        count = sum(label in (None, *worker.labels) for worker in self.workers())
         if count:
             self._absent_since.pop(label, None)
         elif time.monotonic() - self._absent_since.setdefault(label, time.monotonic()) > ABSENT_S:
+            with_label = "" if label is None else f" with the label {label}"
             raise LabError(
-                f"the last worker with the label {label} has left {self._address}, and none has "
-                f"come for {ABSENT_S:.0f} s: start one, and give the same command again"
+                f"the last worker{with_label} has left {self._address}, and none has come for "
+                f"{ABSENT_S:.0f} s: start one, and give the same command again"
             )
         return max(1, count)
 
