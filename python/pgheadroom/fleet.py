@@ -5,7 +5,8 @@ Several servers at once, side by side: which they are, and what each answers.
 
 A server that does not answer stops nothing: its error is its answer. The work goes through
 `schedule`, a thread for each server that is being asked: threads wait for servers and do little
-else. Ctrl-C ends everybody's pause, so that each tells what it has found until then.
+else. Ctrl-C ends everybody's pause, so that each tells what it has found until then. An executor
+that is given asks from elsewhere, where no password goes.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from __future__ import annotations
 import os
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -140,19 +143,39 @@ def services_from(path: Path | None) -> Iterator[None]:
             os.environ["PGSERVICEFILE"] = str(before)
 
 
+def check_sendable(targets: Sequence[FleetServer]) -> None:
+    """
+    Make sure that no password goes to other machines with a connection.
+
+    They keep what they are sent in memory, and write it into their logs when a call fails.
+
+    Raises:
+        InputError: A connection has one.
+    """
+    for target in targets:
+        if secrets_of([target.conninfo], {}):
+            raise InputError(
+                f"{target.name} has a password, which is not sent to a cluster's workers: expected "
+                "a connection without one, and the password in ~/.pgpass or a service file there"
+            )
+
+
 def ask_all(
     question: Callable[[FleetServer, Pause], ValueT],
     targets: Sequence[FleetServer],
     *,
     at_once: int = AT_ONCE,
+    executor: Executor | None = None,
 ) -> tuple[ServerAnswer[ValueT], ...]:
     """
     Ask every server, side by side.
 
     Args:
-        question: Asks one; waits by the pause that it is given, if it has to.
+        question: Asks one; waits by the pause that it is given, if it has to. Importable, where it
+            is asked elsewhere.
         targets: The servers.
-        at_once: How many at a time.
+        at_once: How many at a time here.
+        executor: Asks from elsewhere, where each connection has to be known; None: from here.
 
     Returns:
         An answer for each, in their order.
@@ -160,7 +183,11 @@ def ask_all(
     Raises:
         HeadroomError: What was asked for is wrong, whatever the server. A SourceError is a
             server's own, and its answer.
+        InputError: A connection that would be sent elsewhere has a password.
     """
+    if executor is not None:
+        check_sendable(targets)
+        return _in_order(targets, _answers_from(executor, question, targets))
     stop = threading.Event()
     answers: dict[str, ServerAnswer[ValueT]] = {}
     running: set[str] = set()
@@ -176,11 +203,7 @@ def ask_all(
                 return
             running.add(target.name)
         try:
-            value = question(target, pause)
-            answers[target.name] = ServerAnswer(server=target, value=value, error=None)
-        except SourceError as error:
-            why = redacted(str(error), secrets_of([target.conninfo], os.environ))
-            answers[target.name] = ServerAnswer(server=target, value=None, error=why)
+            answers[target.name] = _answer(question, target, pause)
         except KeyboardInterrupt:
             pass  # its pause was ended
         finally:
@@ -201,6 +224,43 @@ def ask_all(
         except BaseException:
             stop.set()
             raise
+    return _in_order(targets, answers)
+
+
+def _answer(
+    question: Callable[[FleetServer, Pause], ValueT], target: FleetServer, pause: Pause
+) -> ServerAnswer[ValueT]:
+    try:
+        return ServerAnswer(server=target, value=question(target, pause), error=None)
+    except SourceError as error:
+        why = redacted(str(error), secrets_of([target.conninfo], os.environ))
+        return ServerAnswer(server=target, value=None, error=why)
+
+
+def _answer_there(
+    question: Callable[[FleetServer, Pause], ValueT], target: FleetServer
+) -> ServerAnswer[ValueT]:
+    """On a worker, where nobody ends a pause."""
+    return _answer(question, target, time.sleep)
+
+
+def _answers_from(
+    executor: Executor,
+    question: Callable[[FleetServer, Pause], ValueT],
+    targets: Sequence[FleetServer],
+) -> Mapping[str, ServerAnswer[ValueT]]:
+    """Those that came before Ctrl-C, if it came."""
+    answers: dict[str, ServerAnswer[ValueT]] = {}
+    asked = partial(_answer_there, question)
+    with suppress(KeyboardInterrupt, SystemExit):
+        for target, answer in run_pieces(asked, targets, executor=executor, in_flight=len(targets)):
+            answers[target.name] = answer
+    return answers
+
+
+def _in_order(
+    targets: Sequence[FleetServer], answers: Mapping[str, ServerAnswer[ValueT]]
+) -> tuple[ServerAnswer[ValueT], ...]:
     return tuple(
         answers.get(target.name)
         or ServerAnswer(server=target, value=None, error="interrupted before it had answered")

@@ -20,6 +20,15 @@ Say = Callable[[str], None]
 """The same of work whose length nobody knows: called with what it is."""
 
 
+def unsaid(_what: str) -> None:
+    """Where nobody hears what it is."""
+
+
+def unsaid_of(_name: str) -> Say:
+    """The same of each of several."""
+    return unsaid
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunState:
     """State of a run after a trial; `left_s` is an estimate from the trials so far."""

@@ -29,7 +29,16 @@ from pgheadroom.cli.connection import (
 )
 from pgheadroom.cli.history import FromOption, HistoryOption, ToOption, day_of, recalled
 from pgheadroom.cli.idle import refuse
-from pgheadroom.cli.options import Format, FormatOption, HtmlOption, OutputOption, TablesOption
+from pgheadroom.cli.observe_fleet import Several
+from pgheadroom.cli.on_cluster import refuse_of_one_server
+from pgheadroom.cli.options import (
+    Format,
+    FormatOption,
+    HtmlOption,
+    OutputOption,
+    SchedulerOption,
+    TablesOption,
+)
 from pgheadroom.cli.output import check_outputs, said
 from pgheadroom.cli.plan_files import write_plan
 from pgheadroom.defaults import BUDGET_S
@@ -106,6 +115,7 @@ _RewriteOption = Annotated[
 def advise_command(
     targets: _TargetsArgument = None,
     service_file: ServiceFileOption = None,
+    scheduler: SchedulerOption = None,
     goal: _GoalOption = "balanced",
     price: _PriceOption = None,
     max_growth: _MaxGrowthOption = None,
@@ -154,8 +164,10 @@ def advise_command(
         of_one: dict[str, object] = {"--plan": plan, "--log": log, "--statements": statements}
         of_one |= {"--wal": wal, "--wal-files": wal_files, "--history": history}
         wanted = Wanted(policy, budget_s, tuple(table or ()), length, no_sample, verbose, of_one)
-        _advise_several(targets or [], parameters, service_file, wanted, form, to, html)
+        several = Several(tuple(targets or ()), parameters, service_file, scheduler)
+        _advise_several(several, wanted, form, to, html)
         return
+    refuse_of_one_server(scheduler)
     profile = _profile(
         next(iter(targets or ()), ""),
         parameters,
@@ -210,9 +222,7 @@ class Wanted:
 
 
 def _advise_several(
-    targets: list[str],
-    parameters: dict[str, str],
-    service_file: Path | None,
+    several: Several,
     wanted: Wanted,
     form: Format,
     to: Path | None,
@@ -223,9 +233,7 @@ def _advise_several(
 
     observe_fleet.refuse_of_one(wanted.of_one, "an advise of that one")
     found = advise_fleet.advised(
-        targets,
-        parameters,
-        service_file,
+        several,
         Options(policy=wanted.policy, budget_s=wanted.budget_s, tables=wanted.tables),
         length=wanted.length or observe.LENGTH,
         no_sample=wanted.no_sample,

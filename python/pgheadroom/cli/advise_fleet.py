@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,22 +13,22 @@ import pgheadroom
 from pgheadroom.cli import output
 from pgheadroom.cli.advising import advice_of
 from pgheadroom.cli.connection import profile_or_connection
-from pgheadroom.cli.observe_fleet import Wish, observed_side_by_side
+from pgheadroom.cli.observe_fleet import Several, Wish, observed_side_by_side
+from pgheadroom.cli.on_cluster import executor_at
 from pgheadroom.cli.options import Format
 from pgheadroom.errors import InputError
+from pgheadroom.schedule import run_pieces
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pgheadroom.advise import Options
+    from pgheadroom.advise import Advice, Options
     from pgheadroom.advise.fleet import FleetAdvice, ServerAdvice
     from pgheadroom.profile import Profile
 
 
 def advised(
-    targets: Sequence[str],
-    parameters: dict[str, str],
-    service_file: Path | None,
+    several: Several,
     options: Options,
     *,
     length: str,
@@ -37,9 +38,7 @@ def advised(
     Advise on each: connections are observed side by side first, profiles are read.
 
     Args:
-        targets: Connections and profiles.
-        parameters: Of all connections.
-        service_file: Each section of it is a server too.
+        several: Connections and profiles.
         options: Of each advice; the budget too is each one's own.
         length: How long to observe.
         no_sample: Read no rows.
@@ -49,6 +48,7 @@ def advised(
     """
     from pgheadroom.advise.fleet import FleetAdvice, ServerAdvice
 
+    targets = several.targets
     files = {target: _file(target) for target in targets}
     twice = next((target for target in targets if targets.count(target) > 1), None)
     if twice is not None:
@@ -57,11 +57,9 @@ def advised(
     profiles = _profiles(files)
     found: dict[str, ServerAdvice] = {}
     order = [target for target, path in files.items() if path is not None]
-    if connections or service_file is not None:
+    if connections or several.service_file is not None:
         answers = observed_side_by_side(
-            connections,
-            parameters,
-            service_file,
+            replace(several, targets=tuple(connections)),
             Wish(length, options.tables, no_sample),
         )
         for answer in answers:
@@ -71,8 +69,15 @@ def advised(
                 found[name] = ServerAdvice(name=name, error=answer.error, advice=None)
             else:
                 profiles[name] = answer.value
-    for name, profile in profiles.items():
-        found[name] = _of_one(name, profile, options)
+    if several.scheduler is None:
+        for name, profile in profiles.items():
+            found[name] = _of_one(name, advice_of(profile, options, f"advise {name}"))
+    else:
+        with executor_at(several.scheduler) as executor:
+            for (name, _), made in run_pieces(
+                partial(_advised_there, options), profiles.items(), executor=executor
+            ):
+                found[name] = _of_one(name, made)
     return FleetAdvice(
         tool_version=pgheadroom.__version__, servers=tuple(found[name] for name in order)
     )
@@ -91,10 +96,16 @@ def _profiles(files: dict[str, Path | None]) -> dict[str, Profile]:
     return {name: read_profile(path) for name, path in files.items() if path is not None}
 
 
-def _of_one(name: str, profile: Profile, options: Options) -> ServerAdvice:
+def _advised_there(options: Options, named: tuple[str, Profile]) -> Advice:
+    """On a worker, whom nobody sees."""
+    from pgheadroom.advise import advise
+
+    return advise(named[1], options)
+
+
+def _of_one(name: str, made: Advice) -> ServerAdvice:
     from pgheadroom.advise.fleet import ServerAdvice
 
-    made = advice_of(profile, options, f"advise {name}")
     return ServerAdvice(name=name, error=None, advice=made)
 
 

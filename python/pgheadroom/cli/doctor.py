@@ -35,7 +35,14 @@ from pgheadroom.cli.doctor_plan import (
 )
 from pgheadroom.cli.history import FromOption, HistoryOption, ToOption, day_of, recalled
 from pgheadroom.cli.idle import refuse
-from pgheadroom.cli.options import Format, FormatOption, HtmlOption, OutputOption
+from pgheadroom.cli.on_cluster import executor_at, refuse_of_one_server
+from pgheadroom.cli.options import (
+    Format,
+    FormatOption,
+    HtmlOption,
+    OutputOption,
+    SchedulerOption,
+)
 from pgheadroom.errors import InputError, SourceError
 from pgheadroom.quoting import printable
 from pgheadroom.units import parse_duration_s
@@ -95,6 +102,7 @@ _AllOption = Annotated[
 def doctor_command(
     targets: ServersArgument = None,
     service_file: ServiceFileOption = None,
+    scheduler: SchedulerOption = None,
     length: _LengthOption = None,
     explain: _ExplainOption = None,
     fail_on: _FailOption = None,
@@ -128,7 +136,7 @@ def doctor_command(
     """
     given: dict[str, object] = {"--for": length, "--fail-on": fail_on, "--baseline": baseline}
     given |= {"--accept": accept, "--until": until, "--html": html, "--service-file": service_file}
-    given |= {"--history": history, "--from": begin, "--to": end}
+    given |= {"--history": history, "--from": begin, "--to": end, "--scheduler": scheduler}
     given |= {"--plan": plan, "--rewrite": rewrite, "--settings": settings, "--standby": standby}
     if explain is not None:
         refuse(
@@ -152,9 +160,10 @@ def doctor_command(
             where="with several servers, for it is of one database",
             instead="give it to a doctor of that one",
         )
-        found = _fleet(targets or (), parameters, service_file, interval_s, wish)
+        found = _fleet(targets or (), parameters, service_file, interval_s, wish, scheduler)
         doctor_fleet.put(found, form, to, html, everything=everything)
     else:
+        refuse_of_one_server(scheduler)
         target = next(iter(targets or ()), "")
         then = _setting_aside(baseline, wish)
         if asked is None:
@@ -205,6 +214,7 @@ def _fleet(
     service_file: Path | None,
     interval_s: float | None,
     wish: Acceptance | None,
+    scheduler: str | None,
 ) -> FleetDiagnosis:
     from pgheadroom.doctor.fleet import examine_fleet
     from pgheadroom.fleet import asked_of, services_from
@@ -213,12 +223,13 @@ def _fleet(
         return lambda words: _say(f"{server}: {words}")
 
     servers = asked_of(targets, parameters, service_file)
-    with services_from(service_file):
+    with services_from(service_file), executor_at(scheduler) as executor:
         return examine_fleet(
             servers,
             interval_s=interval_s,
             say=saying,
             then=lambda found: _accepted(found, wish),
+            executor=executor,
         )
 
 

@@ -31,7 +31,8 @@ from pgheadroom.cli.connection import (
 )
 from pgheadroom.cli.idle import refuse
 from pgheadroom.cli.observe_wal import said_log
-from pgheadroom.cli.options import TablesOption
+from pgheadroom.cli.on_cluster import refuse_of_one_server
+from pgheadroom.cli.options import SchedulerOption, TablesOption
 from pgheadroom.errors import DiskFull, HeadroomError, InputError
 from pgheadroom.quoting import called, printable, printable_json
 from pgheadroom.units import parse_duration_s, percent, show_duration
@@ -84,6 +85,7 @@ _SourceOption = Annotated[
 def observe_command(
     targets: ServersArgument = None,
     service_file: ServiceFileOption = None,
+    scheduler: SchedulerOption = None,
     length: _LengthOption = None,
     to: _ToOption = None,
     table: TablesOption = None,
@@ -116,8 +118,10 @@ def observe_command(
         logged |= {"--statements": statements, "--print-grants": print_grants, "--from": source}
         observe_fleet.refuse_of_one(logged | {"--print-sql": print_sql}, "an observe of that one")
         wish = observe_fleet.Wish(length or LENGTH, tuple(table or ()), no_sample, mask)
-        observe_fleet.observe_several(targets or (), parameters, service_file, to, wish, save)
+        several = observe_fleet.Several(tuple(targets or ()), parameters, service_file, scheduler)
+        observe_fleet.observe_several(several, to, wish, save)
         return
+    refuse_of_one_server(scheduler)
     target, tables = next(iter(targets or ()), ""), tuple(table or ())
     if to is not None:
         output.check_writable(to)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from pgheadroom.cli.idle import refuse
+from pgheadroom.cli.on_cluster import executor_at
 from pgheadroom.cli.terminal import Terminal
 from pgheadroom.errors import InputError, SourceError
 from pgheadroom.fleet import FleetServer, ServerAnswer, asked_of, services_from
@@ -48,6 +49,24 @@ class Wish:
     mask: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Several:
+    """
+    Servers that somebody names.
+
+    Attributes:
+        targets: Connections, as libpq takes them.
+        parameters: Of all of them.
+        service_file: Each section of it is a server too.
+        scheduler: Of a cluster whose workers look at them; None: this machine does.
+    """
+
+    targets: tuple[str, ...]
+    parameters: dict[str, str]
+    service_file: Path | None
+    scheduler: str | None
+
+
 def refuse_of_one(options: Mapping[str, object], where: str) -> None:
     """
     Refuse options that are of one database.
@@ -58,42 +77,22 @@ def refuse_of_one(options: Mapping[str, object], where: str) -> None:
     refuse(options, where="with several servers, for it is of one", instead=f"give it to {where}")
 
 
-def observe_several(
-    targets: Sequence[str],
-    parameters: dict[str, str],
-    service_file: Path | None,
-    to: Path | None,
-    wish: Wish,
-    save: Save,
-) -> None:
+def observe_several(several: Several, to: Path | None, wish: Wish, save: Save) -> None:
     """Watch several servers and write a profile of each into a folder."""
     folder = check_folder(to)
-    put(observed_side_by_side(targets, parameters, service_file, wish), folder, save)
+    put(observed_side_by_side(several, wish), folder, save)
 
 
-def observed_side_by_side(
-    targets: Sequence[str],
-    parameters: dict[str, str],
-    service_file: Path | None,
-    wish: Wish,
-) -> tuple[ServerAnswer[Profile], ...]:
-    """
-    Watch the servers that somebody names.
-
-    Args:
-        targets: Connections, as libpq takes them.
-        parameters: Of all of them.
-        service_file: Each section of it is a server too.
-        wish: What is wanted of each.
-    """
+def observed_side_by_side(several: Several, wish: Wish) -> tuple[ServerAnswer[Profile], ...]:
+    """Watch the servers that somebody names."""
     from pgheadroom.observe import request_of
     from pgheadroom.observe.fleet import observe_fleet
 
     seconds = parse_duration_s(wish.length)
     request = request_of(seconds, samples=not wish.no_sample, tables=wish.tables)
-    servers = asked_of(targets, parameters, service_file)
-    with services_from(service_file):
-        return observe_fleet(servers, request, mask=wish.mask, say=_saying)
+    servers = asked_of(several.targets, several.parameters, several.service_file)
+    with services_from(several.service_file), executor_at(several.scheduler) as executor:
+        return observe_fleet(servers, request, mask=wish.mask, say=_saying, executor=executor)
 
 
 def _saying(server: str) -> Say:

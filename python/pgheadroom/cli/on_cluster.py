@@ -8,6 +8,22 @@ from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 
+from pgheadroom.cli.idle import refuse
+
+
+def refuse_of_one_server(scheduler: str | None) -> None:
+    """
+    Refuse a cluster for one server, whom nobody has to wait beside.
+
+    Raises:
+        InputError: One was named.
+    """
+    refuse(
+        {"--scheduler": scheduler},
+        where="with one server",
+        instead="name several, or a --service-file, which its workers look at side by side",
+    )
+
 
 @contextmanager
 def executor_at(scheduler: str | None) -> Iterator[Executor | None]:

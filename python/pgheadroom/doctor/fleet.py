@@ -5,7 +5,9 @@ Examining several databases side by side; one that does not answer is a row that
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 
 import pgheadroom
 from pgheadroom.doctor.live import examine_live
@@ -13,7 +15,7 @@ from pgheadroom.doctor.rules import all_rules
 from pgheadroom.doctor.values import SEVERITIES, Diagnosis, Finding, Severity
 from pgheadroom.fleet import FleetServer, Pause, ask_all
 from pgheadroom.forms import Filed
-from pgheadroom.progress import Say
+from pgheadroom.progress import Say, unsaid_of
 from pgheadroom.tabular import Row, Tabular
 
 
@@ -88,12 +90,25 @@ class FleetDiagnosis(Filed, Tabular):
         return f"{head}, {silent} did not answer" if silent else head
 
 
+def _examined(
+    server: FleetServer, pause: Pause, *, interval_s: float | None, say: Callable[[str], Say]
+) -> Diagnosis:
+    return examine_live(
+        server.conninfo,
+        server.parameters,
+        interval_s=interval_s,
+        say=say(server.name),
+        sleep=pause,
+    )
+
+
 def examine_fleet(
     servers: Sequence[FleetServer],
     *,
     interval_s: float | None = None,
-    say: Callable[[str], Say] = lambda _: lambda _: None,
+    say: Callable[[str], Say] = unsaid_of,
     then: Callable[[Diagnosis], Diagnosis] = lambda found: found,
+    executor: Executor | None = None,
 ) -> FleetDiagnosis:
     """
     Examine several databases side by side, only reading.
@@ -103,24 +118,19 @@ def examine_fleet(
         interval_s: Between two readings of counters; None: one reading.
         say: For a server's name: who is told what happens there.
         then: What becomes of each answer, such as what somebody has accepted.
+        executor: Asks from elsewhere (see `ask_all`), where nothing is said meanwhile.
     """
-    rules = all_rules()  # loaded once, and not by several threads
-
-    def examined(server: FleetServer, pause: Pause) -> Diagnosis:
-        found = examine_live(
-            server.conninfo,
-            server.parameters,
-            interval_s=interval_s,
-            rules=rules,
-            say=say(server.name),
-            sleep=pause,
-        )
-        return then(found)
-
+    all_rules()  # loaded once, and not by several threads
+    saying = say if executor is None else unsaid_of
+    question = partial(_examined, interval_s=interval_s, say=saying)
     return FleetDiagnosis(
         tool_version=pgheadroom.__version__,
         servers=tuple(
-            ServerDiagnosis(name=answer.server.name, error=answer.error, diagnosis=answer.value)
-            for answer in ask_all(examined, servers)
+            ServerDiagnosis(
+                name=answer.server.name,
+                error=answer.error,
+                diagnosis=None if answer.value is None else then(answer.value),
+            )
+            for answer in ask_all(question, servers, executor=executor)
         ),
     )
