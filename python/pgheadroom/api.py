@@ -74,7 +74,7 @@ def observe(
     """
     from pgheadroom.observe import observe_live, request_of  # noqa: PLC0415 - only this function's
     from pgheadroom.wal.beside import beside  # noqa: PLC0415 - only this function's
-    from pgheadroom.wal.reading import existing  # noqa: PLC0415 - only this function's
+    from pgheadroom.wal.paths import existing  # noqa: PLC0415 - only this function's
 
     if not 1 <= seconds <= 86400:
         raise ParameterError("seconds", f"{seconds:g}: expected 1 to 86400")

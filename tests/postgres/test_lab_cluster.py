@@ -20,18 +20,26 @@ from typing import Any
 import pytest
 from dask_cluster import StartedCluster, started
 
+from pgheadroom.advise import Options, advise
+from pgheadroom.cli.advise_fleet import _advised_there
+from pgheadroom.doctor.fleet import examine_fleet
 from pgheadroom.errors import ConnectionFailed, InputError, LabError
+from pgheadroom.fleet import asked_of
 from pgheadroom.lab.design import Request, parse_settings
 from pgheadroom.lab.experiments import get
 from pgheadroom.lab.on_worker import IDLE_S, TrialJob, play_job
 from pgheadroom.lab.record import Record, TrialSample
 from pgheadroom.lab.run import run
+from pgheadroom.observe.fleet import observe_fleet
+from pgheadroom.observe.live import request_of
 from pgheadroom.predict import Timing, predict
 from pgheadroom.profile import read_profile
-from pgheadroom.progress import RunState
+from pgheadroom.progress import RunState, unsaid_of
 from pgheadroom.schedule import scheduler
 from pgheadroom.schedule.scheduler import Scheduler
-from pgheadroom.servers import ServerPrograms
+from pgheadroom.servers import Host, ServerPrograms
+from pgheadroom.wal import read_wal
+from pgheadroom.wal.parts import WalAsked, bounds
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LABELS = {"a": "red", "b": "red", "c": "blue"}
@@ -159,6 +167,45 @@ def test_predictions_on_workers_are_the_same(cluster: StartedCluster) -> None:
     assert told == sorted(told)
     assert told[-1] == (4, 4), "two cells of two runs each"
     assert there == predict(read, [100, 80], timing=timing, seeds=2)
+
+
+def test_a_fleet_is_asked_from_workers(cluster: StartedCluster, newest: ServerPrograms) -> None:
+    """What they find, and which server is silent, is what is found from here; advice as well."""
+    with Host(newest) as host, Scheduler(cluster.address) as found:
+        server = host.cluster("asked")
+        server.start({"fsync": "off", "wal_keep_size": "1GB"})
+        with server.connect() as connection:
+            connection.execute("CREATE TABLE t (id int PRIMARY KEY, v int)")
+            connection.execute("INSERT INTO t SELECT i, 0 FROM generate_series(1, 1000) i")
+        env = server.client_env()
+        where = f"host={env['PGHOST']} port={env['PGPORT']} user=postgres dbname=postgres"
+        asked = asked_of([where, f"{where}no"], {})
+        executor = found.executor()
+        here, there = (examine_fleet(asked, executor=each) for each in (None, executor))
+        for one in (here, there):
+            assert [each.error is None for each in one.servers] == [True, False]
+            assert "fsync-off" in {finding.rule for _, finding in one.findings()}
+        assert here.servers[1].error == there.servers[1].error
+        rules = [{finding.rule for _, finding in one.findings()} for one in (here, there)]
+        assert rules[0] == rules[1]
+        request = request_of(0.2, samples=True)
+        observed, silent = observe_fleet(asked, request, say=unsaid_of, executor=executor)
+        assert silent.error == here.servers[1].error
+        assert observed.value is not None
+        assert [table.name for table in observed.value.tables] == ["t"]
+        options = Options(budget_s=0.0)
+        made = executor.submit(_advised_there, options, ("a", observed.value)).result()
+        assert made == advise(observed.value, options)
+        with server.connect() as connection:
+            for _ in range(3):
+                connection.execute("UPDATE t SET v = v + 1")
+                connection.execute("SELECT pg_switch_wal()")
+        server.stop()
+        asked_log = WalAsked(paths=(server.data_dir / "pg_wal",))
+        assert len(executor.submit(bounds, asked_log, 9).result()) > 2
+        assert read_wal(*asked_log.paths, executor=executor) == read_wal(*asked_log.paths)
+        with pytest.raises(InputError, match="has a password, which is not sent"):
+            examine_fleet(asked_of([f"{where} password=secret"], {}), executor=executor)
 
 
 def test_equal_calls_are_run_each(cluster: StartedCluster) -> None:

@@ -20,7 +20,9 @@ from pgheadroom.cli.connection import (
     parameters_of,
     profile_or_connection,
 )
-from pgheadroom.cli.options import Format, FormatOption, OutputOption
+from pgheadroom.cli.idle import refuse
+from pgheadroom.cli.on_cluster import executor_at
+from pgheadroom.cli.options import Format, FormatOption, OutputOption, SchedulerOption
 from pgheadroom.defaults import COMPLETION_TARGET
 from pgheadroom.errors import InputError, WalIncomplete
 from pgheadroom.input_file import exists
@@ -120,12 +122,20 @@ def stats(
     length: _LengthOption = None,
     print_grants: _PrintGrantsOption = False,
     allow_gaps: _AllowGapsOption = False,
+    scheduler: SchedulerOption = None,
     form: FormatOption = Format.TEXT,
     to: OutputOption = None,
     html: _HtmlOption = None,
 ) -> None:
     """Sum WAL by relation and cause; a part that is missing or damaged is named (exit code 3)."""
     from pgheadroom.wal import read_archive, read_wal
+
+    if scheduler is not None:
+        refuse(
+            {"--for": length, "--restore-command": restore_command, "--html": html},
+            where="with --scheduler, whose workers read files that they have",
+            instead="give segments and folders by the names that the workers have for them",
+        )
 
     if print_grants:
         _print_grants(paths or [""])
@@ -140,7 +150,8 @@ def stats(
     elif restore_command:
         result = read_archive(restore_command, **asked, names=_names(names))
     else:
-        result = read_wal(paths or (), **asked, names=_names(names))
+        with executor_at(scheduler) as executor:
+            result = read_wal(paths or (), **asked, names=_names(names), executor=executor)
     _put(result, form, to, by)
     if html is not None:
         _write_page(result, () if length else paths or (), timeline, html)

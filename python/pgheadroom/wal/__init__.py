@@ -5,6 +5,7 @@ The core reads (`_core.wal_sums`); here is what the numbers of relations are cal
 as a value.
 
     reading.py     files become sums with names    archive.py     segments out of an archive
+    parts.py       the same in parts, elsewhere    paths.py       what names files
     live.py        the log of a running server     inspecting.py  the same by its pg_walinspect
     names.py       what relations are called       values.py      the sums as a value
     cause_names.py what causes are called

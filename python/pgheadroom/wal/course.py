@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pgheadroom import _core
-from pgheadroom.wal.reading import existing, parsed_position, read_wal
+from pgheadroom.wal.paths import existing
+from pgheadroom.wal.reading import parsed_position, read_wal
 from pgheadroom.wal.values import Stretch, WalStats
 
 SLICES = 60

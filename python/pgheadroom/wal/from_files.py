@@ -16,7 +16,8 @@ from typing import Any
 from pgheadroom.errors import InputError
 from pgheadroom.sources.session import read_only_session
 from pgheadroom.wal.live import flushed
-from pgheadroom.wal.reading import LOG_ENDS, existing, parsed_position, read_wal, shown_lsn
+from pgheadroom.wal.paths import existing
+from pgheadroom.wal.reading import LOG_ENDS, parsed_position, read_wal, shown_lsn
 from pgheadroom.wal.values import Gap, WalStats
 
 _SYSTEM = "SELECT system_identifier::text FROM pg_control_system()"

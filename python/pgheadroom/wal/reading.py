@@ -4,22 +4,22 @@ Files of WAL become sums with names.
 
 from __future__ import annotations
 
-import glob
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pgheadroom
-from pgheadroom import _core
 from pgheadroom.errors import InputError, ParameterError
-from pgheadroom.input_file import exists
 from pgheadroom.quoting import printable
 from pgheadroom.units import parse_duration_s, show_bytes
 from pgheadroom.wal.archive import fetched
 from pgheadroom.wal.names import Names
+from pgheadroom.wal.parts import WalAsked, WalSumsRead, read_sums, read_sums_elsewhere
+from pgheadroom.wal.paths import STANDARD_INPUT, existing, named
 from pgheadroom.wal.values import (
     Count,
     Gap,
@@ -56,6 +56,7 @@ def read_wal(
     timeline: int | None = None,
     names: Names | None = None,
     by: str | None = None,
+    executor: Executor | None = None,
 ) -> WalStats:
     """
     Sum WAL by relation and cause.
@@ -67,12 +68,15 @@ def read_wal(
         timeline: The timeline to follow; None: the newest.
         names: What relations are called.
         by: Sums beside those by relation: `checkpoint`, `transaction`, or slices of time (`10m`).
+        executor: Where files of these names are read, in parts; None: here, on all cores.
 
     Raises:
         InputError: No such file, or a position or time that is none.
         WalError: No WAL there, or none that is read here.
     """
-    return _read(existing(paths), begin, end, timeline, lambda: names or Names(relations=()), by)
+    found = existing(paths) if executor is None else named(paths)
+    known = names or Names(relations=())
+    return _read(found, begin, end, timeline, lambda: known, by, executor=executor)
 
 
 def read_open(
@@ -102,6 +106,7 @@ def _read(
     by: str | None,
     *,
     open_end: bool = False,
+    executor: Executor | None = None,
 ) -> WalStats:
     positions: dict[str, int] = {}
     times = [-_US_MAX, _US_MAX]
@@ -117,23 +122,23 @@ def _read(
     if times[0] > times[1] or positions.get("from_lsn", 0) > positions.get("to_lsn", _LSN_MAX):
         raise ParameterError("end", f"{end} lies before {begin}: expected one behind it")
 
-    def sums(*, cuts: list[int] | None = None, slice_us: int | None = None) -> _core.WalSums:
-        return _core.wal_sums(
-            found,
-            timeline=timeline,
-            from_lsn=positions.get("from_lsn"),
-            to_lsn=positions.get("to_lsn"),
-            times_us=(times[0], times[1]) if has_times else None,
-            cuts=cuts,
-            slice_us=slice_us,
-            transactions=by == TRANSACTION,
-            threads=_threads(),
-            open_end=open_end,
-        )
+    asked = WalAsked(
+        paths=tuple(found),
+        timeline=timeline,
+        from_lsn=positions.get("from_lsn"),
+        to_lsn=positions.get("to_lsn"),
+        times_us=(times[0], times[1]) if has_times else None,
+        transactions=by == TRANSACTION,
+        open_end=open_end,
+    )
+
+    def sums(*, cuts: Sequence[int] | None = None, slice_us: int | None = None) -> WalSumsRead:
+        wanted = replace(asked, cuts=None if cuts is None else tuple(cuts), slice_us=slice_us)
+        return read_sums(wanted) if executor is None else read_sums_elsewhere(wanted, executor)
 
     if by in (None, TRANSACTION):
         return _stats(sums(), names)
-    if list(found) == [Path("-")] or found[0].is_fifo():
+    if list(found) == [STANDARD_INPUT] or found[0].is_fifo():
         raise ParameterError(
             "by", f"{by}: the log is read twice for that, which a pipe cannot be; expected files"
         )
@@ -159,7 +164,7 @@ def _width_us(by: str) -> int:
         ) from None
 
 
-def _begins(sums: _core.WalSums, width_us: int | None) -> dict[int, str | None]:
+def _begins(sums: WalSumsRead, width_us: int | None) -> dict[int, str | None]:
     """Where stretches begin, with the time where it is one of time."""
     if width_us is not None:
         return {lsn: _shown_time(number * width_us) for lsn, number in sums.slices}
@@ -182,7 +187,7 @@ def _undivided(stats: WalStats) -> Iterable[Stretch]:
         )
 
 
-def _stretches(sums: _core.WalSums, begins: Mapping[int, str | None]) -> Iterable[Stretch]:
+def _stretches(sums: WalSumsRead, begins: Mapping[int, str | None]) -> Iterable[Stretch]:
     if not sums.spans:
         return
     edges = [sums.spans[0][0], *begins, sums.spans[-1][1]]
@@ -249,30 +254,6 @@ def parsed_position(text: str) -> int | None:
     return None if lsn is None else (int(lsn[1], 16) << 32) + int(lsn[2], 16)
 
 
-def _threads() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-
-
-def existing(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
-    """Files that there are, patterns expanded; `-` alone is standard input."""
-    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    if any(os.fspath(path) == "-" for path in given):
-        if len(given) > 1:
-            raise InputError("-: standard input goes with no other file")
-        return [Path("-")]
-    found: list[Path] = []
-    for path in map(Path, given):
-        matches = [path]
-        if not exists(path):
-            matches = sorted(map(Path, glob.glob(str(path))))  # noqa: PTH207 - a whole path
-        if not matches:
-            raise InputError(f"no such file: {path}; expected WAL: a segment, or a folder of them")
-        found += matches
-    if not found:
-        raise InputError("no file is named: expected WAL, a segment or a folder of them")
-    return found
-
-
 def _moment(text: str) -> int:
     """Microseconds since 2000-01-01 UTC."""
     try:
@@ -299,7 +280,7 @@ def shown_lsn(lsn: int) -> str:
     return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
 
 
-def _stats(sums: _core.WalSums, names: Callable[[], Names]) -> WalStats:
+def _stats(sums: WalSumsRead, names: Callable[[], Names]) -> WalStats:
     spans, ended = sums.spans, sums.ended_us
     records, total_bytes, fpi, fpi_bytes = sums.total
     known = names()
@@ -348,7 +329,7 @@ def as_gap(gap: tuple[int, int, str, str]) -> Gap:
     return Gap(from_lsn=shown_lsn(low), to_lsn=shown_lsn(high), path=path, why=why)
 
 
-def _relations(sums: _core.WalSums, names: Names) -> tuple[RelationWal, ...]:
+def _relations(sums: WalSumsRead, names: Names) -> tuple[RelationWal, ...]:
     causes: dict[int, dict[str, Count]] = {}
     for place, cause, records, length in sums.causes:
         causes.setdefault(place, {})[cause] = Count(records=records, bytes=length)
@@ -409,7 +390,7 @@ def largest_first(causes: Mapping[str, Count]) -> dict[str, Count]:
     return dict(sorted(causes.items(), key=lambda item: (-item[1].bytes, item[0])))
 
 
-def _notes(sums: _core.WalSums, relations: Sequence[RelationWal], names: Names) -> Iterable[str]:
+def _notes(sums: WalSumsRead, relations: Sequence[RelationWal], names: Names) -> Iterable[str]:
     if sums.history_missing:
         yield (
             "Segments of several timelines are joined without a history file that says where each "

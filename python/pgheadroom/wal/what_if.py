@@ -18,7 +18,8 @@ from pgheadroom.errors import InputError, WalIncomplete
 from pgheadroom.units import show_duration
 from pgheadroom.wal.names import Names
 from pgheadroom.wal.other_checkpoints import Grid, in_force_of, knee_of, triggers, with_checkpoints
-from pgheadroom.wal.reading import as_gap, existing, parsed_position, read_wal, shown_lsn
+from pgheadroom.wal.paths import existing
+from pgheadroom.wal.reading import as_gap, parsed_position, read_wal, shown_lsn
 from pgheadroom.wal.values import Gap, WalStats
 from pgheadroom.wal.what_if_values import CompressionWal, IndexWal, WhatIf
 
