@@ -156,8 +156,8 @@ doctor-truth: setup servers ## The doctor's rules on every server at hand, then 
 	$(TEST_SERVERS) $(PYTEST) --durations=10 tests/unit/test_doctor.py $(wildcard tests/postgres/test_doctor_*.py) tests/cli/test_cli_doctor.py
 	PYTHONPATH=tools $(BIN)/python -m doctor_healthy --minutes $(or $(MINUTES),10) $(if $(CLONES),--clones $(CLONES))
 
-record: setup servers ## What servers do in the scenarios (15, 16 and 18, and 17 where npm is installed)
-	$(BIN)/python tools/record_scenarios.py
+record: setup servers ## What servers do in the scenarios (15, 16 and 18, and 17 where npm is installed); SERVER=19 all that its major has recorded, and what differs
+	$(BIN)/python $(if $(SERVER),tools/record_anew.py $(SERVER),tools/record_scenarios.py)
 
 servers: $(STAMPS)/venv ## Further servers for the tests: npm's 17 and 18, Debian's 17, 18 and 19
 	-@tools/fetch-servers .servers
