@@ -10,12 +10,20 @@ are updated over and over:
 The candidates are uniform, a hot set (share of rows, share of updates) and Zipf; the likeliest
 one wins if it is clearly likelier than uniform. Only ages inside the interval are used, for only
 there the rate of updates is known.
+
+Whether the hot rows are neighbours, the number of young rows per page says. Its variance over a
+binomial's is 1 where they are scattered; where the rows of a page are all updated as often it is
+
+    1 + (rows of a page) * (variance of F over the pages) / (F (1 - F))
+
+In a table that has lived some of them are together whatever their keys: an update that leaves its
+page goes to one with others that did. So they are neighbours from half the way between both on.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,7 +36,10 @@ _FRACS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15,
 _WEIGHTS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 0.99, 0.999)
 _THETAS = (1.001, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4, 1.5, 1.75, 2.0, 2.5)
 _ZIPF_STEPS = 400
-_CLUSTERED_FROM = 2.0  # variance of young rows per page over a binomial's; arbitrary
+_CLUSTERED_MIN = 2.0  # variance of young rows per page over a binomial's; arbitrary
+
+_Groups = Sequence[tuple[float, float]]
+"""Shares of the rows, and how likely an update is to take one certain row of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,23 +85,17 @@ def fit_skew(
     def score(young_frac: Callable[[float], float]) -> float:
         return _log_likelihood([young_frac(m) for m in updates_at], counts) / max(dispersion, 1)
 
-    base = score(lambda m: -math.expm1(-m / rows))
-    best, pick = base, uniform
-    for frac in _FRACS:
-        for weight in _WEIGHTS:
-            if weight <= frac * 1.5:
-                continue
-            found = score(_hot_set(frac, weight, rows))
-            if found > best:
-                best = found
-                pick = Pick(distribution="hot_set", rows_frac=frac, weight=weight)
-    for theta in _THETAS:
-        found = score(_zipf(theta, rows))
+    groups: _Groups = [(1.0, 1 / rows)]
+    base = best = score(_young_frac(groups))
+    pick = uniform
+    for likely, candidate in _candidates(rows):
+        found = score(_young_frac(candidate))
         if found > best:
-            best, pick = found, Pick(distribution="zipfian", theta=theta)
+            best, pick, groups = found, likely, candidate
     if best - base < _GAIN_MIN:
         return Skew(pick=uniform, evidence="sampled", why=f"{young} young rows fit uniform updates")
-    if dispersion < _CLUSTERED_FROM:
+    of_neighbours = _of_neighbours(groups, updates_at[-1], _rows_of_page(sample))
+    if dispersion < max(_CLUSTERED_MIN, (1 + of_neighbours) / 2):
         pick = replace(pick, scatter=True)
     why = (
         f"{young} young rows fit it better than uniform updates by {best - base:.1f} in "
@@ -126,12 +131,19 @@ def _log_likelihood(shares: Sequence[float], counts: Sequence[int]) -> float:
     return result
 
 
-def _hot_set(frac: float, weight: float, rows: int) -> Callable[[float], float]:
-    hot, cold = weight / (frac * rows), (1 - weight) / ((1 - frac) * rows)
-    return lambda m: -frac * math.expm1(-m * hot) - (1 - frac) * math.expm1(-m * cold)
+def _candidates(rows: int) -> Iterator[tuple[Pick, _Groups]]:
+    """What rows may be picked by, beside uniform."""
+    for frac in _FRACS:
+        for weight in _WEIGHTS:
+            if weight > frac * 1.5:
+                hot, cold = weight / (frac * rows), (1 - weight) / ((1 - frac) * rows)
+                pick = Pick(distribution="hot_set", rows_frac=frac, weight=weight)
+                yield pick, [(frac, hot), (1 - frac, cold)]
+    for theta in _THETAS:
+        yield Pick(distribution="zipfian", theta=theta), _zipf(theta, rows)
 
 
-def _zipf(theta: float, rows: int) -> Callable[[float], float]:
+def _zipf(theta: float, rows: int) -> _Groups:
     """Ranks in geometric steps, each with the probability at its middle."""
     edges = sorted({round(rows ** (step / _ZIPF_STEPS)) for step in range(_ZIPF_STEPS + 1)})
     steps = [
@@ -139,8 +151,25 @@ def _zipf(theta: float, rows: int) -> Callable[[float], float]:
         for low, high in zip([0, *edges[:-1]], edges, strict=True)
     ]
     total = sum(count * weight for count, weight in steps)
-    chances = [(count, weight / total) for count, weight in steps]
-    return lambda m: -sum(count * math.expm1(-m * chance) for count, chance in chances) / rows
+    return [(count / rows, weight / total) for count, weight in steps]
+
+
+def _young_frac(groups: _Groups) -> Callable[[float], float]:
+    """The share of rows that so many updates make young."""
+    return lambda m: -sum(share * math.expm1(-m * chance) for share, chance in groups)
+
+
+def _of_neighbours(groups: _Groups, updates: float, rows_of_page: float) -> float:
+    """`_dispersion` after so many updates, where a page has rows of one group alone."""
+    mean = _young_frac(groups)(updates)
+    apart = sum(share * (-math.expm1(-updates * chance) - mean) ** 2 for share, chance in groups)
+    alike = mean * (1 - mean)
+    return 1 + rows_of_page * apart / alike if alike > 0 else 1.0
+
+
+def _rows_of_page(sample: Mapping[str, Any]) -> float:
+    """Rows of the page that the mean row is on."""
+    return float(sample["page_moments"][0] or 0) / float(sample["rows"])
 
 
 def _dispersion(sample: Mapping[str, Any]) -> float:
