@@ -29,7 +29,6 @@ from pgheadroom.cli.connection import (
 )
 from pgheadroom.cli.history import FromOption, HistoryOption, ToOption, day_of, recalled
 from pgheadroom.cli.idle import refuse
-from pgheadroom.cli.observe_fleet import Several
 from pgheadroom.cli.on_cluster import refuse_of_one_server
 from pgheadroom.cli.options import (
     Format,
@@ -164,8 +163,8 @@ def advise_command(
         of_one: dict[str, object] = {"--plan": plan, "--log": log, "--statements": statements}
         of_one |= {"--wal": wal, "--wal-files": wal_files, "--history": history}
         wanted = Wanted(policy, budget_s, tuple(table or ()), length, no_sample, verbose, of_one)
-        several = Several(tuple(targets or ()), parameters, service_file, scheduler)
-        _advise_several(several, wanted, form, to, html)
+        named = (tuple(targets or ()), parameters, service_file, scheduler)
+        _advise_several(named, wanted, form, to, html)
         return
     refuse_of_one_server(scheduler)
     profile = _profile(
@@ -222,7 +221,7 @@ class Wanted:
 
 
 def _advise_several(
-    several: Several,
+    named: tuple[tuple[str, ...], dict[str, str], Path | None, str | None],
     wanted: Wanted,
     form: Format,
     to: Path | None,
@@ -233,7 +232,7 @@ def _advise_several(
 
     observe_fleet.refuse_of_one(wanted.of_one, "an advise of that one")
     found = advise_fleet.advised(
-        several,
+        observe_fleet.Several(*named),
         Options(policy=wanted.policy, budget_s=wanted.budget_s, tables=wanted.tables),
         length=wanted.length or observe.LENGTH,
         no_sample=wanted.no_sample,
