@@ -23,6 +23,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
         "quoting",
         "defaults",
         "files",
+        "folding",
         "forms",
         "redaction",
         "input_file",

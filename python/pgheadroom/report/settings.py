@@ -4,9 +4,9 @@ Settings to change, as a fragment of postgresql.conf, as statements, or for a ti
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 
+from pgheadroom.folding import wrapped
 from pgheadroom.quoting import printable
 from pgheadroom.report import csv_file, text
 from pgheadroom.settings.values import OpenSetting, SettingLine, SettingsAdvice
@@ -135,7 +135,7 @@ def _sentence(words: str) -> str:
 
 def _comments(lines: list[str], mark: str = "# ") -> Iterator[str]:
     for line in lines:
-        yield from textwrap.wrap(
+        yield from wrapped(
             printable(line),
             width=_WIDTH,
             initial_indent=mark,

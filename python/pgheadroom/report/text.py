@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom.errors import InputError
+from pgheadroom.folding import folded
 from pgheadroom.forms import write
 from pgheadroom.lab import reading
 from pgheadroom.lab.result import CellValue, ExperimentResult
@@ -120,7 +121,11 @@ def _print_table(table: Table, console: Console) -> None:
 
     def line(content: str, style: str = "") -> None:
         console.print(
-            Text(content, style=style), overflow="fold", no_wrap=False, highlight=False, crop=False
+            Text("\n").join(folded(content, console, console.width, style)),
+            no_wrap=True,
+            overflow="ignore",
+            highlight=False,
+            crop=False,
         )
 
     line(reading.printable(table.title), "bold")
@@ -268,7 +273,7 @@ def _lines(
     lines.append(Text("+".join("-" * (item.width + 2) for item in part)))
     for row in range(len(part[0].values)):
         if headings and (not row or headings[row] != headings[row - 1]):
-            lines += Text(f" {headings[row]}", style="bold").wrap(console, console.width)
+            lines += folded(f" {headings[row]}", console, console.width, "bold")
         blocks = [_block(item, row, console) for item in part]
         for level in range(max(map(len, blocks))):
             line = Text(" ")
@@ -291,7 +296,7 @@ def _block(item: _Laid, row: int, console: Console) -> list[Text]:
         style = _TONES.get(tone(written.main), "") if item.column.key == "verdict" else ""
         if "\n" not in str(written) and _cells(str(written)) <= item.width:
             return [Text(str(written), style=style)]  # wrapping takes most of a long table's time
-        return list(Text(str(written), style=style).wrap(console, item.width)) or [Text("")]
+        return folded(str(written), console, item.width, style) or [Text("")]
     block = Text(" " * (item.main_width - _cells(written.main)) + written.main)
     if item.spread_width:
         block.append(f" {written.spread:>{item.spread_width}}", style="dim")

@@ -10,10 +10,10 @@ cannot show others.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pgheadroom.folding import wrapped
 from pgheadroom.page_life import HEADER_BYTES, PAGE_BYTES, Item, PageEvent, PageLife, PageState
 
 _SHOWN_FIRST, _SHOWN_LAST = 30, 15
@@ -207,4 +207,4 @@ def _legend(life: PageLife, width: int, signs: Signs) -> list[str]:
         "A reader prunes the page when it is marked full or has under "
         f"{life.prune_below_bytes} bytes free."
     )
-    return lines + textwrap.wrap(rule, width)
+    return lines + wrapped(rule, width)
