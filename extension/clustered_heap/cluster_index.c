@@ -93,15 +93,14 @@ index_gives_order(Relation heap, Relation index)
 	return true;
 }
 
-/* Forgets what is known by an index. */
+/* Forgets what is known by an index, but for what is noted of its file (leaf.c). */
 static void
 forget(Known *known)
 {
 	known->key = NULL;
-	known->last_leaves = NULL;
 	known->walks = NULL;
 	if (known->context != NULL)
-		MemoryContextReset(known->context);
+		MemoryContextResetOnly(known->context);
 }
 
 /* The memory context of what is known by the index. A few tables have one at a time. */
@@ -121,6 +120,7 @@ context_of_known(Known *known)
 		while ((each = hash_seq_search(&tables)) != NULL)
 		{
 			forget(each);
+			each->last_leaves = NULL;
 			if (each->context != NULL)
 				MemoryContextDelete(each->context);
 			each->context = NULL;
@@ -131,6 +131,14 @@ context_of_known(Known *known)
 										   ALLOCSET_SMALL_SIZES);
 	count++;
 	return known->context;
+}
+
+/* A context for what outlives a change that the relation cache hears of. */
+MemoryContext
+lasting_context_of_known(Known *known)
+{
+	return AllocSetContextCreate(context_of_known(known), "clustered_heap leaves",
+								 ALLOCSET_SMALL_SIZES);
 }
 
 /* Asks which index is marked. */

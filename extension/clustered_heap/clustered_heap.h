@@ -38,6 +38,7 @@ extern Oid	clustered_index_oid(Relation heap);
 extern bool index_gives_order(Relation heap, Relation index);
 extern Known *known_of(Relation heap);
 extern MemoryContext context_of_known(Known *known);
+extern MemoryContext lasting_context_of_known(Known *known);
 extern Relation open_known_index(Relation heap, const Known *known, LOCKMODE *lock);
 
 /* key.c */
@@ -67,11 +68,17 @@ typedef struct Need
 	bool		toasted;		/* len is what it is before TOAST */
 } Need;
 
+extern uint32 map_raises;
+
 extern Need need_of_row(Relation heap, HeapTuple row);
+extern Size room_for(const Need *need);
 extern bool block_takes(Relation heap, BlockNumber block, const Need *need);
 extern bool block_exists(Relation heap, BlockNumber block);
-extern BlockNumber highest_recorded_with_room(Relation heap, BlockNumber *blocks, int count,
-											  const Need *need);
+extern Size recorded_room(Relation heap, BlockNumber block);
+extern bool block_takes_or_is_told(Relation heap, BlockNumber block, const Need *need);
+extern int	recorded_blocks_with_room(Relation heap, BlockNumber *blocks, int count,
+									  const Need *need, BlockNumber *roomy, int most,
+									  bool *is_whole);
 extern BlockNumber block_for_latecomers(Relation heap, BlockNumber above, const Need *need);
 
 /* leaf.c */
@@ -94,10 +101,11 @@ typedef struct Place
 extern bool place_of_key(Relation heap, Known *known, BTScanInsert key, Place *place);
 
 /* walk.c */
-extern bool walk_is_known(Known *known, Page page, BlockNumber leaf, BlockNumber *highest);
+extern bool walk_is_known(Known *known, Relation index, Page page, BlockNumber leaf,
+						  BlockNumber *highest);
 extern BlockNumber block_of_leaf(Relation heap, Known *known, const Place *place,
 								 const Need *need);
-extern void walk_told_row(Known *known, const Place *place, BlockNumber block);
+extern void walk_told_row(Known *known, const Place *place, BlockNumber block, bool was_empty);
 extern void walk_got_row(Known *known, Relation heap);
 
 /* place.c */

@@ -19,6 +19,9 @@
 /* Groups of keys (group_of_key) of which the last leaf is remembered, in 64 kB. */
 #define GROUPS 8192
 
+/* Arbitrary: enough not to follow single ones. */
+#define LEAVES_AGAINST 8
+
 /* Where the last row of a group of keys belongs. */
 typedef struct LastLeaf
 {
@@ -26,9 +29,14 @@ typedef struct LastLeaf
 	bool		is_tried;		/* whether to look there first */
 } LastLeaf;
 
+/*
+ * Outlives what else is known (cluster_index.c): VACUUM, which makes us forget,
+ * leaves nearly all leaves as they are.
+ */
 struct LastLeaves
 {
 	int			shift;			/* bits of a number that rows of a leaf differ in */
+	int			against;		/* leaves in a row that have another width */
 	LastLeaf	last[GROUPS];
 };
 
@@ -48,7 +56,8 @@ last_leaf_of_key(Known *known, Relation heap, BTScanInsert key)
 	if (known->looks < LOOKS_BEFORE_REMEMBERING)
 		return NULL;
 	if (known->last_leaves == NULL)
-		known->last_leaves = MemoryContextAllocZero(context_of_known(known), sizeof(LastLeaves));
+		known->last_leaves = MemoryContextAllocZero(lasting_context_of_known(known),
+													sizeof(LastLeaves));
 	if (key_is_number(known, key, &number))
 		group = (uint32) (number >> known->last_leaves->shift);
 	else
@@ -76,18 +85,20 @@ width_of_entries(Relation index, Page page, OffsetNumber one, OffsetNumber other
 }
 
 /*
- * Takes the width of a leaf, which is locked, for that of all. Not every little
- * difference: what is remembered is found no longer when it changes.
+ * Takes the width of a leaf, which is locked, for that of all: the first one,
+ * and others when several in a row say so. Not every difference: what is
+ * remembered is found no longer when it changes.
  */
 static void
 note_width(Known *known, Relation index, BTScanInsert key, Page page)
 {
 	BTPageOpaque opaque = BTPageGetOpaque(page);
+	LastLeaves *leaves = known->last_leaves;
 	uint64		number;
 	uint64		width;
 	int			shift;
 
-	if (known->last_leaves == NULL || P_RIGHTMOST(opaque) ||
+	if (leaves == NULL || P_RIGHTMOST(opaque) ||
 		PageGetMaxOffsetNumber(page) < P_FIRSTDATAKEY(opaque) ||
 		!key_is_number(known, key, &number))
 		return;
@@ -95,50 +106,86 @@ note_width(Known *known, Relation index, BTScanInsert key, Page page)
 	if (width == 0)
 		return;
 	shift = pg_leftmost_one_pos64(width);
-	if (abs(shift - known->last_leaves->shift) > 1)
-		known->last_leaves->shift = shift;
+	if (abs(shift - leaves->shift) <= 1)
+		leaves->against = 0;
+	else if (leaves->shift == 0 || ++leaves->against == LEAVES_AGAINST)
+	{
+		leaves->shift = shift;
+		leaves->against = 0;
+	}
 }
 
-/* Whether the page is a leaf, the key is not below its entries, and some are there. */
-static bool
-begins_before(Relation index, BTScanInsert key, Page page)
+/* Where a key belongs, seen from a page. */
+typedef enum Side
+{
+	SIDE_LEFT,
+	SIDE_HERE,
+	SIDE_RIGHT,
+	SIDE_UNKNOWN,				/* the page is no leaf, or has no entries */
+} Side;
+
+/* To the left also where it may belong here, before the first entry. */
+static Side
+side_of_key(Relation index, BTScanInsert key, Page page)
 {
 	BTPageOpaque opaque = BTPageGetOpaque(page);
 
-	return P_ISLEAF(opaque) && !P_IGNORE(opaque) &&
-		PageGetMaxOffsetNumber(page) >= P_FIRSTDATAKEY(opaque) &&
-		_bt_compare(index, key, page, P_FIRSTDATAKEY(opaque)) >= 0;
-}
-
-/* Whether the key belongs before all that is on the pages to the right of this one. */
-static bool
-ends_behind(Relation index, BTScanInsert key, Page page)
-{
-	return P_RIGHTMOST(BTPageGetOpaque(page)) ||
-		_bt_compare(index, key, page, P_HIKEY) < 0;
+	if (!P_ISLEAF(opaque) || P_IGNORE(opaque) ||
+		PageGetMaxOffsetNumber(page) < P_FIRSTDATAKEY(opaque))
+		return SIDE_UNKNOWN;
+	if (_bt_compare(index, key, page, P_FIRSTDATAKEY(opaque)) < 0)
+		return SIDE_LEFT;
+	if (P_RIGHTMOST(opaque) || _bt_compare(index, key, page, P_HIKEY) < 0)
+		return SIDE_HERE;
+	return SIDE_RIGHT;
 }
 
 /*
- * A leaf or the one to the right of it, locked for reading, if the key belongs
- * there; else InvalidBuffer. So rows that come in order, or each stream of them
- * in its own, need no descent.
- *
- * An index becomes shorter only where it is made anew, of which the relation
- * cache hears; then nothing is remembered (cluster_index.c).
+ * A page of the index, locked for reading, or InvalidBuffer: it is none that
+ * nbtree has filled. The index may have another file since, or be another one.
  */
 static Buffer
-leaf_or_next(Relation index, BTScanInsert key, BlockNumber block)
+remembered_page(Relation index, BlockNumber block)
 {
-	Buffer		leaf = _bt_getbuf(index, block, BT_READ);
-	Page		page = BufferGetPage(leaf);
+	Buffer		buffer;
+	Page		page;
 
-	if (begins_before(index, key, page))
+	if (!block_exists(index, block))
+		return InvalidBuffer;
+	buffer = ReadBuffer(index, block);
+	_bt_lockbuf(index, buffer, BT_READ);
+	page = BufferGetPage(buffer);
+	if (!PageIsNew(page) &&
+		PageGetSpecialSize(page) == MAXALIGN(sizeof(BTPageOpaqueData)))
+		return buffer;
+	_bt_relbuf(index, buffer);
+	return InvalidBuffer;
+}
+
+/*
+ * A leaf or one beside it, locked for reading, if the key belongs there; else
+ * InvalidBuffer. So rows that come in order, or each stream of them in its own,
+ * need no descent.
+ */
+static Buffer
+leaf_near(Relation index, BTScanInsert key, BlockNumber block)
+{
+	Buffer		leaf = remembered_page(index, block);
+	BTPageOpaque opaque;
+	BlockNumber beside;
+	Side		side;
+
+	if (!BufferIsValid(leaf))
+		return InvalidBuffer;
+	opaque = BTPageGetOpaque(BufferGetPage(leaf));
+	side = side_of_key(index, key, BufferGetPage(leaf));
+	if (side == SIDE_HERE)
+		return leaf;
+	beside = side == SIDE_LEFT ? opaque->btpo_prev : opaque->btpo_next;
+	if (side != SIDE_UNKNOWN && beside != P_NONE)
 	{
-		if (ends_behind(index, key, page))
-			return leaf;
-		leaf = _bt_relandgetbuf(index, leaf, BTPageGetOpaque(page)->btpo_next, BT_READ);
-		page = BufferGetPage(leaf);
-		if (begins_before(index, key, page) && ends_behind(index, key, page))
+		leaf = _bt_relandgetbuf(index, leaf, beside, BT_READ);
+		if (side_of_key(index, key, BufferGetPage(leaf)) == SIDE_HERE)
 			return leaf;
 	}
 	_bt_relbuf(index, leaf);
@@ -152,26 +199,26 @@ leaf_of_key(Relation heap, Relation index, Known *known, BTScanInsert key)
 	LastLeaf   *last = last_leaf_of_key(known, heap, key);
 	Buffer		leaf = InvalidBuffer;
 	BlockNumber block;
+	bool		is_near = last != NULL && last->is_tried;
 
-	if (last != NULL && last->is_tried)
-		leaf = leaf_or_next(index, key, last->leaf);
-	if (BufferIsValid(leaf))
+	if (is_near)
+		leaf = leaf_near(index, key, last->leaf);
+	is_near = BufferIsValid(leaf);
+	if (!is_near)
 	{
-		last->leaf = BufferGetBlockNumber(leaf);
-		return leaf;
+		leaf = compat_bt_search(index, heap, key);
+		if (!BufferIsValid(leaf))
+			return InvalidBuffer;
+		known->looks++;
+		note_width(known, index, key, BufferGetPage(leaf));
 	}
-	leaf = compat_bt_search(index, heap, key);
-	if (!BufferIsValid(leaf))
-		return InvalidBuffer;
-	known->looks++;
-	note_width(known, index, key, BufferGetPage(leaf));
 	/* Comparing may have called what makes us forget. */
 	last = last_leaf_of_key(known, heap, key);
 	if (last == NULL)
 		return leaf;
 	/* Not where the one before was a vain try, until two of them agree again. */
 	block = BufferGetBlockNumber(leaf);
-	last->is_tried = last->leaf == P_NONE || last->leaf == block;
+	last->is_tried = is_near || last->leaf == P_NONE || last->leaf == block;
 	last->leaf = block;
 	return leaf;
 }
@@ -236,7 +283,7 @@ place_of_key(Relation heap, Known *known, BTScanInsert key, Place *place)
 	}
 	place->leaf = leaf;
 	place->leaf_block = BufferGetBlockNumber(leaf);
-	place->has_highest = walk_is_known(known, page, place->leaf_block, &place->highest);
+	place->has_highest = walk_is_known(known, index, page, place->leaf_block, &place->highest);
 	_bt_unlockbuf(index, leaf);
 	return true;
 }

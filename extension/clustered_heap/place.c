@@ -200,17 +200,20 @@ page_for_latecomers(Relation heap, const Place *place, const Need *need, Batch *
 	return batch->pages[i].taken;
 }
 
-/* The page for a row, by the three steps above. */
+/* The page for a row, by the three steps above; *is_empty: by the last. */
 static BlockNumber
-block_of_place(Relation heap, Known *known, const Place *place, const Need *need, Batch *batch)
+block_of_place(Relation heap, Known *known, const Place *place, const Need *need, Batch *batch,
+			   bool *is_empty)
 {
 	BlockNumber block;
 
+	*is_empty = false;
 	if (block_exists(heap, place->neighbour) && block_takes(heap, place->neighbour, need))
 		return place->neighbour;
 	block = block_of_leaf(heap, known, place, need);
 	if (block != InvalidBlockNumber)
 		return block;
+	*is_empty = true;
 	return page_for_latecomers(heap, place, need, batch);
 }
 
@@ -239,10 +242,11 @@ place_row(Relation heap, HeapTuple row, Batch *batch)
 		known->goes_on = place.at_end;
 		if (!went_on || !place.at_end)
 		{
-			BlockNumber block = block_of_place(heap, known, &place, &need, batch);
+			bool		is_empty;
+			BlockNumber block = block_of_place(heap, known, &place, &need, batch, &is_empty);
 
 			RelationSetTargetBlock(heap, block);
-			walk_told_row(known, &place, block);
+			walk_told_row(known, &place, block, is_empty);
 			placed = true;
 		}
 		if (BufferIsValid(place.leaf))

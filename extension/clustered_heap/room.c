@@ -47,6 +47,9 @@
  */
 #define SAMPLED_PAGES 64
 
+/* How often this session has told a map of more room than it knew of. */
+uint32		map_raises = 0;
+
 /* What heap will look for (RelationGetBufferForTuple, hio.c). */
 Need
 need_of_row(Relation heap, HeapTuple row)
@@ -173,28 +176,58 @@ block_takes(Relation heap, BlockNumber block, const Need *need)
 	return !maps_say_full(heap, block, need) && look_at_block(heap, block, need, &left);
 }
 
-/*
- * The highest of these pages that has room by the map, and has it, or
- * InvalidBlockNumber. Sorts the array, in which a page may stand more than once.
- */
-BlockNumber
-highest_recorded_with_room(Relation heap, BlockNumber *blocks, int count, const Need *need)
+/* Bytes that have to be free on a page for this row. */
+Size
+room_for(const Need *need)
 {
-	Size		wanted = free_for(need, need->len);
+	return free_for(need, need->len);
+}
+
+/* The bytes that the map calls free on that page; 0 where there is none. */
+Size
+recorded_room(Relation heap, BlockNumber block)
+{
+	return block_exists(heap, block) ? GetRecordedFreeSpace(heap, block) : 0;
+}
+
+/* Whether the row fits on that page; if it does not, the map is told of it. */
+bool
+block_takes_or_is_told(Relation heap, BlockNumber block, const Need *need)
+{
 	Size		left;
+
+	if (look_at_block(heap, block, need, &left))
+		return true;
+	RecordPageWithFreeSpace(heap, block, left);
+	return false;
+}
+
+/*
+ * Those of these pages that have room by the map, the highest first, at most so
+ * many; their number. *is_whole: there are no others. Sorts the array, in which
+ * a page may stand more than once.
+ */
+int
+recorded_blocks_with_room(Relation heap, BlockNumber *blocks, int count, const Need *need,
+						  BlockNumber *roomy, int most, bool *is_whole)
+{
+	int			found = 0;
 
 	sort_blocks_down(blocks, count);
 	for (int i = 0; i < count; i++)
 	{
-		if ((i > 0 && blocks[i] == blocks[i - 1]) || !block_exists(heap, blocks[i]))
+		if ((i > 0 && blocks[i] == blocks[i - 1]) ||
+			recorded_room(heap, blocks[i]) < room_for(need))
 			continue;
-		if (GetRecordedFreeSpace(heap, blocks[i]) < wanted)
-			continue;
-		if (look_at_block(heap, blocks[i], need, &left))
-			return blocks[i];
-		RecordPageWithFreeSpace(heap, blocks[i], left);
+		if (found == most)
+		{
+			*is_whole = false;
+			return found;
+		}
+		roomy[found++] = blocks[i];
 	}
-	return InvalidBlockNumber;
+	*is_whole = true;
+	return found;
 }
 
 /*
@@ -283,10 +316,13 @@ is_sparse(Relation heap, const Need *need)
 		if (left > usable / 2)
 		{
 			Buffer		buffer = ReadBuffer(heap, block);
+			Size		recorded = left;
 
 			left = free_bytes(BufferGetPage(buffer));
 			ReleaseBuffer(buffer);
 			RecordPageWithFreeSpace(heap, block, left);
+			if (left >= recorded + MAP_STEP)
+				map_raises++;
 		}
 		if (left > need->reserve)
 			sum += Min(left - need->reserve, usable);

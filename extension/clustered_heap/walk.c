@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "access/nbtree.h"
+#include "port/pg_bitutils.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -15,19 +16,28 @@
 #include "clustered_heap.h"
 
 /*
- * Leaves that a session remembers its walk over, for each table: more than
- * a million rows of a short key have, in 64 kB.
+ * Leaves that a session remembers its walk over, for each table: at most, which
+ * more than a million rows of a short key have, and at least.
  */
-#define WALKS 4096
+#define WALKS_MOST 4096
+#define WALKS_LEAST 128
+
+/* Pages of a leaf that may have room, to be remembered. */
+#define ROOMY 7
 
 /*
- * What a walk has found: the highest page that a row of the leaf lies on.
+ * What a walk has found: the highest page that a row of the leaf lies on, and
+ * which others have room by the map.
  *
- * It is that of before plus the rows that we have placed since, as long as the
- * leaf has as many entries more and the same neighbour: a split, VACUUM, and
- * entries that others have inserted or we have by other ways all change one of
- * them. Where they do so by chance and cancel out, a row comes to a page that
+ * The highest is that of before plus the rows that we have placed since, as long
+ * as the leaf has as many entries more and the same neighbour: a split, VACUUM,
+ * and entries that others have inserted or we have by other ways all change one
+ * of them. Where they do so by chance and cancel out, a row comes to a page that
  * was its leaf's a moment ago.
+ *
+ * The others, from the highest down, are those that had room by the map when
+ * they were looked for; all of them, or those above the last. Where others tell
+ * the map of more, it is noticed with the next walk.
  */
 typedef struct Walk
 {
@@ -35,22 +45,53 @@ typedef struct Walk
 	BlockNumber right;			/* neighbour of the leaf */
 	BlockNumber highest;
 	OffsetNumber end;			/* its last entry */
+	uint16		room;			/* that was looked for; 0: not yet */
+	uint8		roomy_count;
+	bool		is_whole;		/* no other page had it */
+	uint32		map_raises;		/* when it was looked for (room.c) */
+	BlockNumber roomy[ROOMY];
 } Walk;
 
 struct Walks
 {
-	Walk		walks[WALKS];
+	uint32		mask;			/* one less than there are, a power of two */
 	BlockNumber told_leaf;		/* leaf of the row before, or P_NONE */
 	BlockNumber told_block;		/* the page that it was told to try first */
+	bool		told_empty;		/* which had no rows */
+	Walk		walks[FLEXIBLE_ARRAY_MEMBER];
 };
 
-/* Where walks are remembered, or NULL. */
+/* Where walks over this index are remembered, or NULL. */
 static Walks *
-walks_of(Known *known)
+walks_of(Known *known, Relation index)
 {
-	if (known->walks == NULL && known->looks >= LOOKS_BEFORE_REMEMBERING)
-		known->walks = MemoryContextAllocZero(context_of_known(known), sizeof(Walks));
+	uint32		count;
+
+	if (known->walks != NULL || known->looks < LOOKS_BEFORE_REMEMBERING)
+		return known->walks;
+	count = Min(RelationGetNumberOfBlocks(index), WALKS_MOST);
+	count = pg_nextpower2_32(Max(count, WALKS_LEAST));
+	known->walks = MemoryContextAllocZero(context_of_known(known),
+										  offsetof(Walks, walks) + count * sizeof(Walk));
+	known->walks->mask = count - 1;
 	return known->walks;
+}
+
+/* Where a walk over this leaf is kept, or one over another. */
+static inline Walk *
+walk_slot(Walks *walks, BlockNumber leaf)
+{
+	return &walks->walks[leaf & walks->mask];
+}
+
+/* The walk over this leaf that is remembered, or NULL. */
+static Walk *
+walk_over(Known *known, const Place *place)
+{
+	Walks	   *walks = walks_of(known, place->index);
+	Walk	   *walk = walks == NULL ? NULL : walk_slot(walks, place->leaf_block);
+
+	return walk != NULL && walk->leaf == place->leaf_block ? walk : NULL;
 }
 
 /*
@@ -59,14 +100,14 @@ walks_of(Known *known)
  * look as if it did.
  */
 bool
-walk_is_known(Known *known, Page page, BlockNumber leaf, BlockNumber *highest)
+walk_is_known(Known *known, Relation index, Page page, BlockNumber leaf, BlockNumber *highest)
 {
-	Walks	   *walks = walks_of(known);
+	Walks	   *walks = walks_of(known, index);
 	Walk	   *walk;
 
 	if (walks == NULL)
 		return false;
-	walk = &walks->walks[leaf % WALKS];
+	walk = walk_slot(walks, leaf);
 	if (walk->leaf == leaf && walk->end == PageGetMaxOffsetNumber(page) &&
 		walk->right == BTPageGetOpaque(page)->btpo_next)
 	{
@@ -93,46 +134,18 @@ tids_of_entry(Page page, OffsetNumber offnum, int *count)
 }
 
 /*
- * The highest page that a row of this leaf lies on, one apart, or
- * InvalidBlockNumber. The leaf is locked.
- */
-static BlockNumber
-highest_block(Page page, BlockNumber apart)
-{
-	OffsetNumber end = PageGetMaxOffsetNumber(page);
-	BlockNumber highest = InvalidBlockNumber;
-	int64		above = -1;
-
-	for (OffsetNumber offnum = P_FIRSTDATAKEY(BTPageGetOpaque(page)); offnum <= end; offnum++)
-	{
-		int			count;
-		ItemPointer tids = tids_of_entry(page, offnum, &count);
-
-		for (int i = 0; i < count; i++)
-		{
-			BlockNumber block = ItemPointerGetBlockNumberNoCheck(&tids[i]);
-
-			if ((int64) block > above && block != apart)
-				above = highest = block;
-		}
-	}
-	return highest;
-}
-
-/*
- * The pages that rows of this leaf lie on, without two of them; their number.
- * A few may stand more than once. The leaf is locked.
+ * The pages that rows of this leaf lie on, at most MaxTIDsPerBTreePage; their
+ * number. A few may stand more than once. The leaf is locked.
  */
 static int
-other_blocks(Page page, BlockNumber neighbour, BlockNumber highest, BlockNumber *blocks)
+blocks_of_page(Page page, BlockNumber *blocks)
 {
 	OffsetNumber end = PageGetMaxOffsetNumber(page);
-	BlockNumber last = highest;
+	BlockNumber last = InvalidBlockNumber;
 	BlockNumber seen[64];
 	int			found = 0;
 
-	for (int i = 0; i < lengthof(seen); i++)
-		seen[i] = highest;
+	memset(seen, 0xFF, sizeof(seen));
 	for (OffsetNumber offnum = P_FIRSTDATAKEY(BTPageGetOpaque(page)); offnum <= end; offnum++)
 	{
 		int			count;
@@ -142,7 +155,7 @@ other_blocks(Page page, BlockNumber neighbour, BlockNumber highest, BlockNumber 
 		{
 			BlockNumber block = ItemPointerGetBlockNumberNoCheck(&tids[i]);
 
-			if (block == last || block == highest || block == neighbour)
+			if (block == last)
 				continue;
 			last = block;
 			if (seen[block % lengthof(seen)] == block)
@@ -154,74 +167,68 @@ other_blocks(Page page, BlockNumber neighbour, BlockNumber highest, BlockNumber 
 	return found;
 }
 
-/*
- * Locks the leaf for reading, where the row has been found to belong; false,
- * and no lock: it has been deleted since. If it has been split it is still
- * a part of the neighbourhood.
- */
-static bool
-lock_leaf_again(const Place *place)
+/* The highest of these pages, one apart, or InvalidBlockNumber. */
+static BlockNumber
+highest_of(const BlockNumber *blocks, int count, BlockNumber apart)
 {
-	BTPageOpaque opaque;
+	BlockNumber highest = InvalidBlockNumber;
 
-	_bt_lockbuf(place->index, place->leaf, BT_READ);
-	opaque = BTPageGetOpaque(BufferGetPage(place->leaf));
-	if (P_ISLEAF(opaque) && !P_IGNORE(opaque))
-		return true;
-	_bt_unlockbuf(place->index, place->leaf);
-	return false;
+	for (int i = 0; i < count; i++)
+		if (blocks[i] != apart && (highest == InvalidBlockNumber || blocks[i] > highest))
+			highest = blocks[i];
+	return highest;
 }
 
 static void
-remember_walk(Known *known, Page page, BlockNumber leaf, BlockNumber highest)
+remember_walk(Known *known, Relation index, Page page, BlockNumber leaf, BlockNumber highest)
 {
-	Walks	   *walks = walks_of(known);
+	Walks	   *walks = walks_of(known, index);
 	Walk	   *walk;
 
 	if (walks == NULL)
 		return;
-	walk = &walks->walks[leaf % WALKS];
+	walk = walk_slot(walks, leaf);
 	walk->leaf = leaf;
 	walk->right = BTPageGetOpaque(page)->btpo_next;
 	walk->highest = highest;
 	walk->end = PageGetMaxOffsetNumber(page);
+	walk->room = 0;
 }
 
 /*
- * The highest page that a row of this leaf lies on, the neighbour's apart, or
- * InvalidBlockNumber.
+ * Walks over the leaf where the row has been found to belong; the number of
+ * pages, -1: it has been deleted since. If it has been split it is still a part
+ * of the neighbourhood.
  */
-static BlockNumber
-highest_of_leaf(Known *known, const Place *place)
+static int
+walk_again(Known *known, const Place *place, BlockNumber *blocks)
 {
 	Page		page = BufferGetPage(place->leaf);
-	BlockNumber highest = place->highest;
+	int			count = -1;
 
-	if (place->has_highest && highest != place->neighbour)
-		return highest;
-	if (!lock_leaf_again(place))
-		return InvalidBlockNumber;
-	if (!place->has_highest)
+	_bt_lockbuf(place->index, place->leaf, BT_READ);
+	if (P_ISLEAF(BTPageGetOpaque(page)) && !P_IGNORE(BTPageGetOpaque(page)))
 	{
-		highest = highest_block(page, InvalidBlockNumber);
-		remember_walk(known, page, place->leaf_block, highest);
+		count = blocks_of_page(page, blocks);
+		if (!place->has_highest)
+			remember_walk(known, place->index, page, place->leaf_block,
+						  highest_of(blocks, count, InvalidBlockNumber));
 	}
-	if (highest == place->neighbour)
-		highest = highest_block(page, highest);
 	_bt_unlockbuf(place->index, place->leaf);
-	return highest;
+	return count;
 }
 
 /* A row was told to try this page first, and its entry is to come to this leaf. */
 void
-walk_told_row(Known *known, const Place *place, BlockNumber block)
+walk_told_row(Known *known, const Place *place, BlockNumber block, bool was_empty)
 {
-	Walks	   *walks = walks_of(known);
+	Walks	   *walks = known->walks;
 
 	if (walks == NULL)
 		return;
 	walks->told_leaf = place->leaf_block;
 	walks->told_block = block;
+	walks->told_empty = was_empty;
 }
 
 /*
@@ -237,16 +244,90 @@ walk_got_row(Known *known, Relation heap)
 
 	if (walks == NULL || walks->told_leaf == P_NONE)
 		return;
-	walk = &walks->walks[walks->told_leaf % WALKS];
+	walk = walk_slot(walks, walks->told_leaf);
 	if (walk->leaf == walks->told_leaf)
 	{
 		if (RelationGetTargetBlock(heap) != walks->told_block)
 			walk->leaf = P_NONE;
 		else if (walk->highest == InvalidBlockNumber || walks->told_block > walk->highest)
 			walk->highest = walks->told_block;
+		/* One more page, and the map has been corrected where it was asked for it. */
+		if (walks->told_empty)
+			walk->room = 0;
 		walk->end++;
 	}
 	walks->told_leaf = P_NONE;
+}
+
+/*
+ * The first of the pages that are remembered to have room which has it for this
+ * row, or InvalidBlockNumber. Those that the map knows better of are forgotten.
+ */
+static BlockNumber
+roomy_block(Relation heap, Walk *walk, const Place *place, BlockNumber highest, const Need *need)
+{
+	BlockNumber found = InvalidBlockNumber;
+	int			left = 0;
+
+	for (int i = 0; i < walk->roomy_count; i++)
+	{
+		BlockNumber block = walk->roomy[i];
+
+		if (found == InvalidBlockNumber && block != place->neighbour && block != highest)
+		{
+			Size		recorded = recorded_room(heap, block);
+
+			if (recorded < walk->room)
+				continue;
+			if (recorded >= room_for(need) && block_takes_or_is_told(heap, block, need))
+				found = block;
+		}
+		walk->roomy[left++] = block;
+	}
+	walk->roomy_count = left;
+	return found;
+}
+
+/*
+ * The highest page with room by the map that rows of this leaf lie on, apart
+ * from its highest one and the neighbour's, or InvalidBlockNumber.
+ */
+static BlockNumber
+other_block_of_leaf(Relation heap, Known *known, const Place *place, BlockNumber highest,
+					const Need *need, BlockNumber *blocks, int count)
+{
+	Walk	   *walk = walk_over(known, place);
+	Walk		walked;
+
+	/* What has room for a longer row has it for a shorter one, too. */
+	if (walk != NULL && walk->room > 0 && walk->room <= room_for(need) &&
+		walk->map_raises == map_raises)
+	{
+		BlockNumber found = roomy_block(heap, walk, place, highest, need);
+
+		if (found != InvalidBlockNumber || walk->is_whole)
+			return found;
+	}
+	if (count < 0)
+		count = walk_again(known, place, blocks);
+	if (count < 0)
+		return InvalidBlockNumber;
+	if (walk == NULL)
+		walk = &walked;
+	walk->room = room_for(need);
+	walk->map_raises = map_raises;
+	/* Of each lot all are found full but for the two that are not looked at. */
+	for (int gone = 0; gone <= count; gone += ROOMY - 2)
+	{
+		BlockNumber found;
+
+		walk->roomy_count = recorded_blocks_with_room(heap, blocks, count, need, walk->roomy,
+													  ROOMY, &walk->is_whole);
+		found = roomy_block(heap, walk, place, highest, need);
+		if (found != InvalidBlockNumber || walk->is_whole)
+			return found;
+	}
+	return InvalidBlockNumber;
 }
 
 /* A page with room that rows of this leaf lie on, the neighbour's apart, or InvalidBlockNumber. */
@@ -254,17 +335,18 @@ BlockNumber
 block_of_leaf(Relation heap, Known *known, const Place *place, const Need *need)
 {
 	BlockNumber blocks[MaxTIDsPerBTreePage];
-	BlockNumber highest = highest_of_leaf(known, place);
-	int			count;
+	BlockNumber highest = place->highest;
+	int			count = -1;
 
-	if (highest == InvalidBlockNumber)
-		return InvalidBlockNumber;
+	if (!place->has_highest || highest == place->neighbour)
+	{
+		count = walk_again(known, place, blocks);
+		highest = highest_of(blocks, count, place->neighbour);
+		if (highest == InvalidBlockNumber)
+			return InvalidBlockNumber;
+	}
 	/* Most rows go there, so the others are gone through only where one does not. */
 	if (block_exists(heap, highest) && block_takes(heap, highest, need))
 		return highest;
-	if (!lock_leaf_again(place))
-		return InvalidBlockNumber;
-	count = other_blocks(BufferGetPage(place->leaf), place->neighbour, highest, blocks);
-	_bt_unlockbuf(place->index, place->leaf);
-	return highest_recorded_with_room(heap, blocks, count, need);
+	return other_block_of_leaf(heap, known, place, highest, need, blocks, count);
 }
