@@ -86,6 +86,7 @@ extern BlockNumber block_for_latecomers(Relation heap, BlockNumber above, const 
 /* Where a row belongs by its key. */
 typedef struct Place
 {
+	uint64		changes;		/* when the key was made; with others it holds no longer */
 	Relation	index;			/* open, or NULL: nothing has been looked up */
 	LOCKMODE	lock;			/* that goes when it is closed */
 	BlockNumber neighbour;		/* page of the row before it, or else after */

@@ -192,10 +192,14 @@ leaf_near(Relation index, BTScanInsert key, BlockNumber block)
 	return InvalidBuffer;
 }
 
-/* The leaf where the key belongs, locked for reading, or InvalidBuffer: the index is empty. */
+/*
+ * The leaf where the key belongs, locked for reading, or InvalidBuffer: the index
+ * is empty. What is known may be of another index afterwards.
+ */
 static Buffer
-leaf_of_key(Relation heap, Relation index, Known *known, BTScanInsert key)
+leaf_of_key(Relation heap, Known *known, BTScanInsert key, const Place *place)
 {
+	Relation	index = place->index;
 	LastLeaf   *last = last_leaf_of_key(known, heap, key);
 	Buffer		leaf = InvalidBuffer;
 	BlockNumber block;
@@ -209,9 +213,13 @@ leaf_of_key(Relation heap, Relation index, Known *known, BTScanInsert key)
 		leaf = compat_bt_search(index, heap, key);
 		if (!BufferIsValid(leaf))
 			return InvalidBuffer;
-		known->looks++;
-		note_width(known, index, key, BufferGetPage(leaf));
+		if (known->looks < LOOKS_BEFORE_REMEMBERING)
+			known->looks++;
 	}
+	if (known->changes != place->changes)
+		return leaf;
+	if (!is_near)
+		note_width(known, index, key, BufferGetPage(leaf));
 	/* Comparing may have called what makes us forget. */
 	last = last_leaf_of_key(known, heap, key);
 	if (last == NULL)
@@ -232,12 +240,12 @@ last_block(Page page, OffsetNumber offnum)
 	return ItemPointerGetBlockNumber(BTreeTupleGetMaxHeapTID(entry));
 }
 
-/* Finds where the key belongs; false: the index is empty. */
+/* Finds where the key belongs; false: the index is empty, or the key holds no longer. */
 bool
 place_of_key(Relation heap, Known *known, BTScanInsert key, Place *place)
 {
 	Relation	index = place->index;
-	Buffer		leaf = leaf_of_key(heap, index, known, key);
+	Buffer		leaf = leaf_of_key(heap, known, key, place);
 	bool		is_equal = false;
 	Page		page;
 	BTPageOpaque opaque;
@@ -261,8 +269,14 @@ place_of_key(Relation heap, Known *known, BTScanInsert key, Place *place)
 	while (low < high)
 	{
 		OffsetNumber middle = low + (high - low) / 2;
-		int			compared = key_compare(known, index, key, page, middle);
+		int			compared;
 
+		if (known->changes != place->changes)
+		{
+			_bt_relbuf(index, leaf);
+			return false;
+		}
+		compared = key_compare(known, index, key, page, middle);
 		if (compared >= 0)
 		{
 			low = OffsetNumberNext(middle);
@@ -280,6 +294,11 @@ place_of_key(Relation heap, Known *known, BTScanInsert key, Place *place)
 		IndexTuple	entry = (IndexTuple) PageGetItem(page, PageGetItemId(page, first));
 
 		place->above = ItemPointerGetBlockNumber(BTreeTupleGetHeapTID(entry));
+	}
+	if (known->changes != place->changes)
+	{
+		_bt_relbuf(index, leaf);
+		return false;
 	}
 	place->leaf = leaf;
 	place->leaf_block = BufferGetBlockNumber(leaf);

@@ -98,7 +98,8 @@ end_comparing(MemoryContext context)
 
 /*
  * Finds where a key belongs: first by the last key, if it is enough to know
- * that it comes behind all others.
+ * that it comes behind all others. false: nowhere, or comparing has called what
+ * made us ask anew which index is marked.
  */
 static bool
 find_key(Relation heap, Known *known, BTScanInsert key, bool may_go_on, bool in_batch,
@@ -107,6 +108,9 @@ find_key(Relation heap, Known *known, BTScanInsert key, bool may_go_on, bool in_
 	uint64		changes = known->changes;
 	bool		goes_on = key_goes_on(known, heap, key);
 
+	if (known->changes != changes)
+		return false;
+	place->changes = changes;
 	if (goes_on && may_go_on && known->looks_saved < LOOKS_SAVED)
 	{
 		key_keep_last(known, heap, key, changes);

@@ -47,7 +47,7 @@
  */
 #define SAMPLED_PAGES 64
 
-/* How often this session has told a map of more room than it knew of. */
+/* How often this session has found that a map knew of less room than there is (is_sparse). */
 uint32		map_raises = 0;
 
 /* What heap will look for (RelationGetBufferForTuple, hio.c). */

@@ -48,7 +48,7 @@ typedef struct Walk
 	uint16		room;			/* that was looked for; 0: not yet */
 	uint8		roomy_count;
 	bool		is_whole;		/* no other page had it */
-	uint32		map_raises;		/* when it was looked for (room.c) */
+	uint32		map_raises;		/* then (room.c) */
 	BlockNumber roomy[ROOMY];
 } Walk;
 
@@ -58,30 +58,52 @@ struct Walks
 	BlockNumber told_leaf;		/* leaf of the row before, or P_NONE */
 	BlockNumber told_block;		/* the page that it was told to try first */
 	bool		told_empty;		/* which had no rows */
+	uint32		crowded;		/* walks that had to go for one over another leaf */
 	Walk		walks[FLEXIBLE_ARRAY_MEMBER];
 };
-
-/* Where walks over this index are remembered, or NULL. */
-static Walks *
-walks_of(Known *known, Relation index)
-{
-	uint32		count;
-
-	if (known->walks != NULL || known->looks < LOOKS_BEFORE_REMEMBERING)
-		return known->walks;
-	count = Min(RelationGetNumberOfBlocks(index), WALKS_MOST);
-	count = pg_nextpower2_32(Max(count, WALKS_LEAST));
-	known->walks = MemoryContextAllocZero(context_of_known(known),
-										  offsetof(Walks, walks) + count * sizeof(Walk));
-	known->walks->mask = count - 1;
-	return known->walks;
-}
 
 /* Where a walk over this leaf is kept, or one over another. */
 static inline Walk *
 walk_slot(Walks *walks, BlockNumber leaf)
 {
 	return &walks->walks[leaf & walks->mask];
+}
+
+static Walks *
+make_walks(Known *known, uint32 count)
+{
+	Walks	   *walks = MemoryContextAllocZero(context_of_known(known),
+											   offsetof(Walks, walks) + count * sizeof(Walk));
+
+	walks->mask = count - 1;
+	return walks;
+}
+
+/* Where walks over this index are remembered, or NULL. */
+static Walks *
+walks_of(Known *known, Relation index)
+{
+	if (known->walks == NULL && known->looks >= LOOKS_BEFORE_REMEMBERING)
+	{
+		uint32		leaves = Min(RelationGetNumberOfBlocks(index), WALKS_MOST);
+
+		known->walks = make_walks(known, pg_nextpower2_32(Max(leaves, WALKS_LEAST)));
+	}
+	return known->walks;
+}
+
+/* The index has grown: twice as many walks. */
+static void
+remember_more_walks(Known *known)
+{
+	Walks	   *walks = known->walks;
+	Walks	   *more = make_walks(known, 2 * (walks->mask + 1));
+
+	for (uint32 i = 0; i <= walks->mask; i++)
+		if (walks->walks[i].leaf != P_NONE)
+			*walk_slot(more, walks->walks[i].leaf) = walks->walks[i];
+	pfree(walks);
+	known->walks = more;
 }
 
 /* The walk over this leaf that is remembered, or NULL. */
@@ -114,6 +136,8 @@ walk_is_known(Known *known, Relation index, Page page, BlockNumber leaf, BlockNu
 		*highest = walk->highest;
 		return true;
 	}
+	if (walk->leaf != P_NONE && walk->leaf != leaf)
+		walks->crowded++;
 	walk->leaf = P_NONE;
 	return false;
 }
@@ -257,6 +281,8 @@ walk_got_row(Known *known, Relation heap)
 		walk->end++;
 	}
 	walks->told_leaf = P_NONE;
+	if (walks->crowded > walks->mask && walks->mask + 1 < WALKS_MOST)
+		remember_more_walks(known);
 }
 
 /*
@@ -314,15 +340,17 @@ other_block_of_leaf(Relation heap, Known *known, const Place *place, BlockNumber
 		return InvalidBlockNumber;
 	if (walk == NULL)
 		walk = &walked;
-	walk->room = room_for(need);
-	walk->map_raises = map_raises;
 	/* Of each lot all are found full but for the two that are not looked at. */
 	for (int gone = 0; gone <= count; gone += ROOMY - 2)
 	{
 		BlockNumber found;
 
+		/* No list, should this fail in the middle. */
+		walk->room = 0;
 		walk->roomy_count = recorded_blocks_with_room(heap, blocks, count, need, walk->roomy,
 													  ROOMY, &walk->is_whole);
+		walk->room = room_for(need);
+		walk->map_raises = map_raises;
 		found = roomy_block(heap, walk, place, highest, need);
 		if (found != InvalidBlockNumber || walk->is_whole)
 			return found;

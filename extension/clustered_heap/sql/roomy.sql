@@ -90,6 +90,18 @@ SELECT md5(string_agg(k || ' ' || ctid, ',' ORDER BY g, k, ctid)) AS places FROM
 DROP TABLE long, told, walked;
 DROP FUNCTION long_key(int);
 
+-- More leaves are remembered as the index grows.
+CREATE TABLE grown (k int) USING clustered_heap WITH (autovacuum_enabled = off);
+CREATE INDEX grown_k ON grown (k);
+ALTER TABLE grown CLUSTER ON grown_k;
+INSERT INTO grown SELECT g::bigint * 7919 % 100003 FROM generate_series(1, 1000) g;
+INSERT INTO grown SELECT g::bigint * 7919 % 100003 FROM generate_series(1001, 2000) g;
+SELECT total_bytes AS before FROM pg_backend_memory_contexts WHERE name = 'clustered_heap table'
+    ORDER BY total_bytes DESC LIMIT 1 \gset
+INSERT INTO grown SELECT g::bigint * 7919 % 100003 FROM generate_series(2001, 90000) g;
+SELECT total_bytes > 1.5 * :before AS more FROM pg_backend_memory_contexts WHERE name = 'clustered_heap table'
+    ORDER BY total_bytes DESC LIMIT 1;
+
 -- Leaves are found again behind VACUUM: a row takes the two pages that its entry descends by and
 -- little more than one for its place, not two.
 CREATE TABLE leaves (k int) USING clustered_heap WITH (autovacuum_enabled = off);
@@ -104,6 +116,6 @@ INSERT INTO leaves SELECT g::bigint * 104729 % 200000 FROM generate_series(1, 10
 SELECT pg_stat_force_next_flush() IS NOT NULL AS flushed;
 SELECT (pg_stat_get_blocks_fetched('leaves_k'::regclass) - :before) / 1000.0 AS looks_a_row;
 
-DROP TABLE holes, leaves;
+DROP TABLE holes, grown, leaves;
 DROP PROCEDURE play_round(int, int, int, int, int);
 DROP FUNCTION places();
