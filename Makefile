@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 STAMPS := $(VENV)/.stamps
 # What tests run on: the released build's core where there is one, or where another goal of this
 # call makes it, else the tests' own build.
-TEST_GOALS := test check check-pg test-long extension test-extension lint types unit rust mutants servers fuzz-twin
+TEST_GOALS := test ready check check-pg test-long extension test-extension lint types unit rust mutants servers fuzz-twin
 TEST_CORE := $(STAMPS)/core$(if $(wildcard $(STAMPS)/core)$(filter-out $(TEST_GOALS),$(MAKECMDGOALS)),,-checked)
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 PYTEST := $(BIN)/python -m pytest
@@ -24,7 +24,7 @@ TEST_SERVERS = PGHEADROOM_TEST_SERVERS="$$(ls -d .servers/*/package 2>/dev/null 
 SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder
 SERVER_TESTS := tests/cli tests/postgres tests/report tests/extension
 
-.PHONY: help setup demo docs site test test-long check check-pg lint types unit rust mutants golden record fuzz coverage fuzz-inputs fuzz-profiles fuzz-twin fuzz-wal bench bench-advice bench-extension bench-wal public-schemas wal-truth doctor-truth accuracy wheel extension test-extension lint-release changelog servers lock clean
+.PHONY: help setup demo docs site test ready test-long check check-pg lint types unit rust mutants golden record fuzz coverage fuzz-inputs fuzz-profiles fuzz-twin fuzz-wal bench bench-advice bench-extension bench-wal public-schemas wal-truth doctor-truth accuracy wheel extension test-extension lint-release changelog servers lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -66,7 +66,11 @@ site: setup ## Reports of the laboratory's records under experiments/record as a
 	mkdir -p build; mapfile -t folders <<<"$$records"; \
 	$(BIN)/pgheadroom lab report "$${folders[@]}" --site build/site
 
-test: check check-pg ## Everything that needs no second machine
+test: ready check check-pg ## Everything that needs no second machine
+
+# Servers are fetched while the core is compiled: the network is idle then.
+ready: $(STAMPS)/venv
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target $(TEST_CORE) servers
 
 # Two at a time: mypy and linkers leave a core idle. Each target's output comes when it is done.
 check: $(TEST_CORE) ## Format, lint, types, unit tests; no server
@@ -76,11 +80,13 @@ check-pg: $(TEST_CORE) servers ## Tests against real servers: 18 and 16 always, 
 	$(TEST_SERVERS) $(PYTEST) -m "not long" -n 3 $(SIDE_BY_SIDE) --durations=10 $(SERVER_TESTS)
 
 # One at a time: a test that plays at a rate for half a minute wants the machine to itself.
-# LONG is what generated cases and the core's tests ask (tests/lengths.py, tests/common/mod.rs).
+# LONG is what generated cases and the core's tests ask (tests/lengths.py, tests/common/mod.rs). Of
+# the mutants one shows that the way works.
 test-long: export LONG = 1
 test-long: export PROPTEST_RNG_SEED = $(or $(SEED),1)
 test-long: $(TEST_CORE) servers ## What make test has no time for: runs of minutes, further servers, all generated cases
 	env --unset=MAKEFLAGS --unset=MFLAGS MUTATIONS=1000000 CASES=200 cargo test --profile checked --locked --quiet --workspace
+	$(BIN)/python tools/mutants.py run prune-below-tenth
 	$(PYTEST) -m "not long" $(wildcard tests/property)
 	$(TEST_SERVERS) $(PYTEST) -m long --durations=10 tests/unit $(wildcard tests/property) $(SERVER_TESTS)
 
@@ -96,13 +102,12 @@ types: $(TEST_CORE) ## mypy strict, and the stub of the core against the core
 	$(BIN)/python -m mypy.stubtest pgheadroom._core
 
 # One profile for the core that tests run on, for tests and for clippy, so that each crate is
-# compiled once; what mutants depend on is of it too. Of the mutants one shows that the way works.
-# Properties draw the same examples in every run, so that a failure is one that comes again; other
-# ones by `make rust SEED=2`. Both flags name files that only calls of make inherit.
+# compiled once; what mutants depend on is of it too. Properties draw the same examples in every
+# run, so that a failure is one that comes again; other ones by `make rust SEED=2`. Both flags name
+# files that only calls of make inherit.
 rust: export PROPTEST_RNG_SEED = $(or $(SEED),1)
 rust: $(TEST_CORE) ## Tests of the core; SEED=1
 	env --unset=MAKEFLAGS --unset=MFLAGS cargo test --profile checked --locked --quiet --workspace
-	$(BIN)/python tools/mutants.py run prune-below-tenth
 
 mutants: $(TEST_CORE) ## Break each rule of the twin in turn: its scenarios have to fail (an hour; resumes)
 	$(BIN)/python tools/mutants.py run
