@@ -157,6 +157,7 @@ bench-wal: setup ## `wal stats` beside pg_waldump on the log of a throw-away ser
 wal-truth: setup servers ## The log's sums (a GB a version), images and what-if beside servers, 15 to 19; MIB=1024 TRANSACTIONS=60000
 	$(TEST_SERVERS) tools/wal-truth $(or $(MIB),1024) $(or $(TRANSACTIONS),60000) $(wildcard .servers/debian/*/usr/lib/postgresql/*)
 
+doctor-truth: export LONG = 1
 doctor-truth: setup servers ## The doctor's rules on every server at hand, then on healthy ones under load (an hour); MINUTES=10 CLONES=folder
 	$(TEST_SERVERS) $(PYTEST) --durations=10 tests/unit/test_doctor.py $(wildcard tests/postgres/test_doctor_*.py) tests/cli/test_cli_doctor.py
 	PYTHONPATH=tools $(BIN)/python -m doctor_healthy --minutes $(or $(MINUTES),10) $(if $(CLONES),--clones $(CLONES))

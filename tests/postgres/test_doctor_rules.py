@@ -13,6 +13,7 @@ import shutil
 import tempfile
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -121,6 +122,9 @@ def test_a_rule_fires_and_its_counterpart_is_silent(shared: Cluster, scenario: S
     if not scenario.since <= shared.version.major <= scenario.until:
         pytest.skip(f"PostgreSQL {scenario.since} to {scenario.until}")
     about = scenario.about.format(major=shared.version.major)
+    # That remedies agree is shown of all scenarios at once (test_doctor_agrees.py).
+    named = f"{scenario.rule} {scenario.name}".encode()
+    is_beside_others = bool(os.environ.get("LONG")) or zlib.crc32(named) % 5 == 0
     for side, own, ahead_s in zip(
         ("fires", "silent"), (scenario.fires, scenario.silent), scenario.ahead_s, strict=True
     ):
@@ -147,7 +151,8 @@ def test_a_rule_fires_and_its_counterpart_is_silent(shared: Cluster, scenario: S
                     assert found is not None, diagnosis.blind
                     assert found.severity == scenario.severity, found
                     scenario.check(found, diagnosis)
-                    agreeing(examined_by_all(shared, dbname, ahead_s).findings)
+                    if is_beside_others:
+                        agreeing(examined_by_all(shared, dbname, ahead_s).findings)
             finally:
                 run(shared, dbname, scenario.leave)
                 if side == "fires" or "slot" in scenario.undo:
