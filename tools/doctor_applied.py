@@ -402,6 +402,8 @@ def page(runs: Sequence[Run]) -> str:
         "inside. `at least`: the finding says so itself.",
         "- The log of an index is priced by its entries, and splits of its pages write more; a "
         "slot keeps whole segments of 16 MiB. So 10 % are allowed there.",
+        "- Dead rows that the twin foresees have a page of their own: "
+        "[doctor-foreseen.md](doctor-foreseen.md).",
         "",
     ]
     for server, found, _ in runs:

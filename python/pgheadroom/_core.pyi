@@ -559,7 +559,8 @@ class Simulated:
 
         `t_s` and `transactions` at the end of each, `transaction_records` and
         `transaction_bytes`, and under `tables` each table's, under the names of `TableOutcome`:
-        sums since the start, sizes, and for `pages_modified` the window's own number.
+        sums since the start, sizes, `n_dead_tup` as it is then, and for `pages_modified` the
+        window's own number.
         """
 
     @property

@@ -161,13 +161,16 @@ pub fn series<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, Py
 
 type Column = (&'static str, fn(&TablePoint) -> u64);
 
-const COLUMNS: [Column; 15] = [
+const COLUMNS: [Column; 16] = [
     ("n_tup_ins", |point| point.counters.n_tup_ins),
     ("n_tup_upd", |point| point.counters.n_tup_upd),
     ("n_tup_del", |point| point.counters.n_tup_del),
     ("n_tup_hot_upd", |point| point.counters.n_tup_hot_upd),
     ("n_tup_newpage_upd", |point| {
         point.counters.n_tup_newpage_upd
+    }),
+    ("n_dead_tup", |point| {
+        u64::try_from(point.counters.n_dead_tup).unwrap_or(0)
     }),
     ("old_page_upd", |point| point.counters.old_page_upd),
     ("old_page_hot_upd", |point| point.counters.old_page_hot_upd),

@@ -91,7 +91,12 @@ def writes(profile: Profile, table: str) -> tuple[Operation, ...]:
 
 
 def make_scenario(
-    profile: Profile, table: TableProfile, knobs: Knobs, *, sample_pages: int = SAMPLE_PAGES
+    profile: Profile,
+    table: TableProfile,
+    knobs: Knobs,
+    *,
+    sample_pages: int = SAMPLE_PAGES,
+    operations_most: int | None = None,
 ) -> Scenario | None:
     """
     The run for a table; None where nothing writes to it.
@@ -101,6 +106,7 @@ def make_scenario(
         table: One of its tables.
         knobs: What the observation leaves open.
         sample_pages: Heap pages that are simulated, about; fewer where much happens to each.
+        operations_most: Of the run; None: as many as a fillfactor's run needs.
     """
     assert profile.server.observed is not None, "an observed profile"
     operations = writes(profile, table.name)
@@ -121,11 +127,10 @@ def make_scenario(
     assumed += (*said, checkpoints)
     work = WorkRate.of(operations, table.rows, float(profile.server.observed.interval_s))
     duration_s = work.duration_s(server)
-    wanted = max(ROWS_MIN, sample_pages * rows_per_page(table, 100))
-    most = operations_max(table, work, server)
+    most = operations_most or operations_max(table, work, server)
     by_work = most / (duration_s * work.per_s) * table.rows
-    rows = max(1, min(table.rows, wanted, max(ROWS_MIN, round(by_work))))
-    rows = max(1, rows // clients) * clients
+    wanted = max(ROWS_MIN, min(sample_pages * rows_per_page(table, 100), round(by_work)))
+    rows = max(1, min(table.rows, wanted) // clients) * clients
     share = rows / table.rows
     per_s = work.per_s * share
     count = max(100, min(round(duration_s * per_s), most)) // clients * clients
@@ -141,19 +146,10 @@ def make_scenario(
         seed=1,
         snapshots=snapshots,
     )
-    workload = Workload(
-        operations=of_each(
-            younger(
-                tuple(turned(operation, knobs) for operation in operations),
-                rows,
-                share,
-                kept_rows=_AGE_PAGES * clients * rows_per_page(table, 100),
-            ),
-            clients,
-        ),
-        builtin=None,
-        run=run,
-    )
+    kept_rows = _AGE_PAGES * clients * rows_per_page(table, 100)
+    changed = tuple(turned(operation, knobs) for operation in operations)
+    played = of_each(younger(changed, rows, share, kept_rows=kept_rows), clients)
+    workload = Workload(operations=played, builtin=None, run=run)
     return Scenario(
         profile=Profile(
             server=server,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pgheadroom.doctor.examining import APPLICATION_NAME, PastInterval, examine
+from pgheadroom.doctor.late_tables import LateTables
 from pgheadroom.doctor.rule import Rule
 from pgheadroom.doctor.rules import all_rules
 from pgheadroom.doctor.values import Diagnosis
@@ -45,4 +46,8 @@ def examine_live(
     looking = all_rules() if rules is None else rules
     with read_only_session(target, named) as connection:
         kept = None if past is None else past(connection)
-        return examine(connection, looking, interval_s=interval_s, past=kept, say=say, sleep=sleep)
+        if interval_s is None:
+            return examine(connection, looking, past=kept, say=say)
+        late = LateTables(connection, looking, say, sleep)
+        found = examine(connection, looking, interval_s=interval_s, say=say, sleep=late.wait)
+    return late.tell(found)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pgheadroom.doctor.examining import APPLICATION_NAME, Examination
+from pgheadroom.doctor.late_tables import LateTables
 from pgheadroom.doctor.planning import PlanGrounds, PlanWish, plan_findings, refuse_standby
 from pgheadroom.doctor.remedy_facts import RemedyFacts
 from pgheadroom.doctor.rule import Rule
@@ -78,9 +79,10 @@ def examine_and_plan(
         refuse_standby(connection.execute("SELECT pg_is_in_recovery()").fetchone() == (True,))
         standby_evidence(connection, standbys, ahead_s=ahead_s)
         wal = None
+        late = LateTables(connection, examination.rules, say, sleep, ahead_s)
         if interval_s is not None:
-            wal = _watched(connection, examination, interval_s, say, sleep)
-        found = then(examination.end())
+            wal = _watched(connection, examination, interval_s, say, late.wait)
+        found = then(late.tell(examination.end()))
         try:
             catalog = read_catalog(connection)
             facts = RemedyFacts(connection)

@@ -86,7 +86,9 @@ RULE = Rule(
     "been waiting, or is held off. Not within that time after a VACUUM.",
     severity="warning from five times on, unless a VACUUM is at work on it; else info.",
     price="Bytes of the table's pages that dead rows take, by their share of all rows.",
-    remedy="Find what holds it off; then VACUUM, and a higher autovacuum_vacuum_cost_limit.",
+    remedy="Find what holds it off; then VACUUM, and a higher autovacuum_vacuum_cost_limit. Over "
+    "an interval the twin says how many rows are dead at the limit in force and at ten times it; "
+    "where the horizon was held, with it and without.",
     blind="Many rows that were deleted within the last minute look the same. n_dead_tup is the "
     "server's own estimate.",
     link="https://www.postgresql.org/docs/current/routine-vacuuming.html#AUTOVACUUM",

@@ -64,7 +64,7 @@ RULE = Rule(
     "and 1 MiB of them.",
     severity="warning: nothing will remove them by itself.",
     price="Bytes of the table's pages that dead rows take, by their share of all rows.",
-    remedy="Switch autovacuum on.",
+    remedy="Switch autovacuum on. Over an interval the twin says how many rows are dead then.",
     blind="A job that vacuums instead, and has not run yet.",
     link="https://www.postgresql.org/docs/current/routine-vacuuming.html#AUTOVACUUM",
 )

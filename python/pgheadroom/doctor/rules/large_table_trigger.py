@@ -94,7 +94,8 @@ RULE = Rule(
     "of a table whose rows are updated (not HOT) or deleted. A fifth of a table of 50 GiB is that.",
     severity="info: whether it hurts depends on who scans the table.",
     price="Bytes of dead rows when autovacuum comes.",
-    remedy="A smaller autovacuum_vacuum_scale_factor for the table.",
+    remedy="A smaller autovacuum_vacuum_scale_factor for the table. Over an interval the twin says "
+    "what the table has at both, and how often it is vacuumed.",
     blind="Dead rows that pruning removes before. How fast they come: an insert-only table with a "
     "few updates is told too.",
     link="https://www.postgresql.org/docs/current/routine-vacuuming.html#AUTOVACUUM",
