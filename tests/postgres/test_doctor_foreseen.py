@@ -33,6 +33,7 @@ def looked(cluster: Cluster, interval_s: float, sleep: Callable[[float], None]) 
     return examine_live(target, {}, rules=rules, interval_s=interval_s, sleep=sleep)
 
 
+@pytest.mark.long(reason="some seconds of random work, which the twin does not always repeat")
 def test_a_table_that_autovacuum_leaves_alone(
     newest: ServerPrograms, monkeypatch: pytest.MonkeyPatch
 ) -> None:
