@@ -53,6 +53,7 @@ __all__ = [
     "needed_bytes",
     "normalized_statements",
     "not_evaluated",
+    "not_immutable",
     "places_digest",
     "redirect_rounds",
     "relation_places",
@@ -932,6 +933,9 @@ def not_evaluated(
     is_condition: bool = False,
 ) -> str | None:
     """Why the twin cannot evaluate an expression over columns of these names, types and labels."""
+
+def not_immutable(expression: str, columns: Sequence[tuple[str, str]], /) -> str | None:
+    """What of an expression no index may have, as not immutable; None: nothing is known of it."""
 
 def knows_gin_keys(type_name: str, opclass: str, /) -> bool:
     """Whether the twin knows the keys that an operator class (empty: the default) makes."""

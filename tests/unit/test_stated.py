@@ -82,8 +82,8 @@ def test_hot_follows_from_what_is_read(index: Json, reads: str) -> None:
         "coalesce(CAST(({}) AS text), s)",
         "md5(({})::text)",
         "CASE WHEN {} IS NULL THEN 1 END",
-        "abs(length(concat({})))",
-        "left(concat(s, {}), 4)",
+        "abs(length(mine.f({})))",
+        "left(mine.f(s, {}), 4)",
     ],
 )
 @pytest.mark.parametrize(
@@ -210,3 +210,17 @@ def test_the_heap_does_not_depend_on_what_is_stated(
     known = _predicted({"columns": ["w"]}, ("w", "n")).heap_pages
     low, high = (found, found) if isinstance(found, int) else (found.low, found.high)
     assert low <= known <= high
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        {"expressions": ["s || now()"]},
+        {"expressions": ["w::timestamptz"]},
+        {"columns": ["id"], "where": "lower(concat(s, 'x')) = 'x'"},
+    ],
+)
+def test_what_is_not_immutable_is_refused(index: Json) -> None:
+    """No server takes such an index, so it is no forecast either."""
+    with pytest.raises(InputError, match="which has to be immutable"):
+        parse_profile(_profile(index))

@@ -60,8 +60,8 @@ mod _core {
 
     #[pymodule_export]
     use super::sql::{
-        expression_reads, grammar_major, normalized_statements, split_statements, statement_facts,
-        statement_reads, statement_writes, trigger_assigns,
+        expression_reads, grammar_major, normalized_statements, not_immutable, split_statements,
+        statement_facts, statement_reads, statement_writes, trigger_assigns,
     };
 
     #[pymodule_export]

@@ -5,7 +5,9 @@
 
 use pgheadroom_sql::lexer::Options;
 use pgheadroom_sql::split::Problem;
-use pgheadroom_sql::{GRAMMAR_MAJOR, SqlError, columns, normal, reads, split, trigger, writes};
+use pgheadroom_sql::{
+    GRAMMAR_MAJOR, SqlError, columns, immutable, normal, reads, split, trigger, writes,
+};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
@@ -103,6 +105,21 @@ pub fn expression_reads(
             })
         }))
     })
+}
+
+/// What of an expression no index may have, since it is not immutable; None: nothing is known.
+///
+/// Columns are names and types.
+#[pyfunction]
+#[pyo3(signature = (expression, columns, /))]
+pub fn not_immutable(
+    py: Python<'_>,
+    expression: &str,
+    columns: Vec<(String, String)>,
+) -> Option<String> {
+    py.detach(|| immutable::not_immutable(expression, &columns))
+        .ok()
+        .flatten()
 }
 
 /// The columns that the body of a trigger's function in PL/pgSQL may assign to the row; None: not

@@ -47,6 +47,20 @@ impl Reads {
 /// Of the parser; [`SqlError::NotOne`] for what is no expression.
 pub fn expression(text: &str, table: &str) -> Result<(Reads, String), SqlError> {
     let table = table.to_owned();
+    value_of(text, move |value| {
+        Ok((reads(value, &table), spelled(value)?))
+    })
+}
+
+/// What is made of the tree of one expression.
+///
+/// # Errors
+///
+/// Of the parser; [`SqlError::NotOne`] for what is no expression.
+pub(crate) fn value_of<T: Send + 'static>(
+    text: &str,
+    make: impl FnOnce(&Node) -> Result<T, SqlError> + Send + 'static,
+) -> Result<T, SqlError> {
     // On a line of its own: a comment at the end must not take the bracket.
     with_tree(&format!("SELECT ({text}\n)"), move |tree| {
         let NodeEnum::SelectStmt(select) = tree.only()? else {
@@ -62,7 +76,7 @@ pub fn expression(text: &str, table: &str) -> Result<(Reads, String), SqlError> 
         let value = value.ok_or(SqlError::NotOne {
             found: select.target_list.len(),
         })?;
-        Ok((reads(value, &table), spelled(value)?))
+        make(value)
     })
 }
 

@@ -18,6 +18,7 @@ mod ddl;
 mod error;
 pub mod facts;
 pub mod functions;
+pub mod immutable;
 pub mod lexer;
 pub mod normal;
 pub mod reads;

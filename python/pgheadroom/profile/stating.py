@@ -69,9 +69,10 @@ def not_evaluated(
 
 def check_taken(expression: str, table: TableProfile, path: str, *, is_condition: bool) -> None:
     """
-    Refuse what no server would take, such as a label that an enum does not have.
+    Refuse what no server would take: a label that no enum has, a function that is not immutable.
 
-    What the twin does not evaluate is PostgreSQL's to judge, when it is played.
+    An index that was observed is there, so nothing is asked of its functions. What neither the twin
+    nor the list of PostgreSQL's functions knows is PostgreSQL's to judge, when it is played.
 
     Raises:
         FieldError: Names the field to change.
@@ -80,6 +81,13 @@ def check_taken(expression: str, table: TableProfile, path: str, *, is_condition
         not_evaluated(expression, table.columns, is_condition=is_condition)
     except InputError as error:
         fail(path, expression, f"an expression that PostgreSQL takes: {error}")
+    if table.observed is not None:
+        return
+    columns = [(column.name, base_of(column.type)) for column in table.columns]
+    mutable = _core.not_immutable(expression, columns)
+    if mutable is not None:
+        expected = "an expression that PostgreSQL takes in an index, which has to be immutable"
+        fail(path, expression, f"{expected}: {mutable} is not")
 
 
 def reads(expression: str, table: TableProfile) -> tuple[str, ...] | None:
