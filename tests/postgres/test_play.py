@@ -412,9 +412,10 @@ def test_a_profile_cannot_bring_statements_of_its_own(programs: ServerPrograms) 
         ),
         (
             {"expressions": ["pg_read_file('postgresql.conf')"]},
-            LabError,
-            "must be marked IMMUTABLE",
+            InputError,
+            "which has to be immutable",
         ),
+        ({"expressions": ["bid::regclass::text"]}, LabError, "must be marked IMMUTABLE"),
     ):
         data = _profile([update], {"operations": 10})
         data["table"][0]["indexes"] = [KEY, {"name": "odd", **index}]
