@@ -170,7 +170,11 @@ def test_predictions_on_workers_are_the_same(cluster: StartedCluster) -> None:
 
 
 def test_a_fleet_is_asked_from_workers(cluster: StartedCluster, newest: ServerPrograms) -> None:
-    """What they find, and which server is silent, is what is found from here; advice as well."""
+    """
+    Which server is silent, a setting, and what an observation advises are what they are from here.
+
+    Findings of counters may differ: the two looks are some seconds apart.
+    """
     with Host(newest) as host, Scheduler(cluster.address) as found:
         server = host.cluster("asked")
         server.start({"fsync": "off", "wal_keep_size": "1GB"})
@@ -186,8 +190,6 @@ def test_a_fleet_is_asked_from_workers(cluster: StartedCluster, newest: ServerPr
             assert [each.error is None for each in one.servers] == [True, False]
             assert "fsync-off" in {finding.rule for _, finding in one.findings()}
         assert here.servers[1].error == there.servers[1].error
-        rules = [{finding.rule for _, finding in one.findings()} for one in (here, there)]
-        assert rules[0] == rules[1]
         request = request_of(0.2, samples=True)
         observed, silent = observe_fleet(asked, request, say=unsaid_of, executor=executor)
         assert silent.error == here.servers[1].error
