@@ -80,6 +80,35 @@ def test_values_follow_from_the_parent() -> None:
     )
 
 
+def test_rows_may_refer_to_a_few_of_the_others() -> None:
+    """One worker has all jobs, whatever the table of workers has: `ndistinct` says so."""
+    data = _data()
+    data["table"][0]["columns"][1]["values"] = {"kind": "parent", "ndistinct": 3}
+    profile = parse_profile(data)
+    assert profile.tables[0].column("parent_id").values.ndistinct == 3
+    assert parse_profile(to_json(profile)) == profile
+    insert, update = statements(profile)[1].sql, statements(profile)[2].sql
+    assert re.search(r"CAST\(1 \+ mod\(mod\(hashint8extended\(r\.\"row\", 2\), 3::int8\)", insert)
+    assert 'CAST(mod("parent_id", 3::int8) + 1 AS int4)' in update
+
+
+def test_a_uuid_that_refers_may_be_assigned_and_kept() -> None:
+    """Programs write whole rows; what changes has no next value."""
+    data = _data()
+    data["table"][0]["columns"][1]["type"] = data["table"][1]["columns"][0]["type"] = "uuid"
+    data["operation"][2]["sets"] = {"parent_id": {"changed_frac": 0.0}, "n": {}}
+    profile = parse_profile(data)
+    kept = 'SET "parent_id" = CASE WHEN :d2_0 <= 0 THEN "parent_id" ELSE "parent_id" END, "n" = '
+    assert kept in statements(profile)[2].sql
+    # Of the updates none looks for a row: there are as many locks as inserts.
+    data["operation"] = data["operation"][1:]
+    for operation in data["operation"]:
+        operation.pop("transaction", None)
+    both = _records(parse_profile(data))
+    data["operation"][0]["weight"] = 9
+    assert both < _records(parse_profile(data)) < 90
+
+
 def test_newest_parents_are_counted_by_the_script() -> None:
     """The key that this client inserted last; the highest loaded one before that."""
     data = _data()
@@ -132,6 +161,15 @@ def _random(data: Json) -> None:
     data["table"][0]["columns"][1]["values"] = {"kind": "random"}
 
 
+def _more_than_there_are(data: Json) -> None:
+    data["table"][0]["columns"][1]["values"] = {"kind": "parent", "ndistinct": 8}
+
+
+def _changed_uuid(data: Json) -> None:
+    data["table"][0]["columns"][1]["type"] = data["table"][1]["columns"][0]["type"] = "uuid"
+    data["operation"][2]["sets"] = {"parent_id": {"changed_frac": 0.1}}
+
+
 def _no_foreign_key(data: Json) -> None:
     data["table"][0]["columns"][2]["values"] = {"kind": "parent"}
 
@@ -181,6 +219,8 @@ def _rolled_back(data: Json) -> None:
         (_narrow, "table[0].foreign_keys[0].columns"),
         (_no_key, "table[0].foreign_keys[0].references"),
         (_random, "table[0].columns[1].values.kind"),
+        (_more_than_there_are, "table[0].columns[1].values.ndistinct"),
+        (_changed_uuid, "operation[2].sets"),
         (_no_foreign_key, "table[0].columns[2].values.kind"),
         (_pick_of_random, "table[0].columns[2].values.pick"),
         (_delete, "operation[0].kind"),

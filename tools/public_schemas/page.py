@@ -16,6 +16,7 @@ _HOT_FAR = 0.1
 _TIMES_FAR = 1.25
 _UPDATES_MIN, _PAGES_MIN = 50, 20
 """What counts as far, and what is large enough to be told from chance; arbitrary."""
+_WITHOUT = "the profile begins without"
 _INTRO = """\
 # Schemas of public applications
 
@@ -181,15 +182,18 @@ def _growth(seen: Json) -> float:
 
 
 def _why_wal(seen: Json, own: float, other: float) -> str:
-    """Whether it is what no profile has by itself: others' locks, and dead rows to begin with."""
+    """Whether it is what a profile may not have: others' locks, and dead rows to begin with."""
     updates = seen["counters"]["n_tup_upd"]
     locks, prunes = seen["wal_lock_bytes"] / updates, seen["wal_prune_bytes"] / updates
+    if seen.get("is_referred_to"):  # records of a time without foreign keys do not say
+        is_pruned = not _is_far(own - prunes, other)
+        return f"{prunes:,.0f} of them prune dead rows, which {_WITHOUT}" if is_pruned else ""
     of_locks = f"{locks:,.0f} of them lock rows for foreign keys, which are not in the profile"
     if not _is_far(own - locks, other):
         return of_locks
     if _is_far(own - locks - prunes, other):
         return ""
-    return f"{of_locks}; {prunes:,.0f} prune dead rows, which the profile begins without"
+    return f"{of_locks}; {prunes:,.0f} prune dead rows, which {_WITHOUT}"
 
 
 def _is_far(own: float, other: float) -> bool:

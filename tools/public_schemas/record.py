@@ -50,8 +50,18 @@ def observed_part(application: Application, found: Json, profile: Path) -> Json:
             {key: one[key] for key in ("source", "calls", "not_understood")}
             for one in server["statements"]
         ],
-        "tables": {table["name"]: _table(table) for table in data["table"] if _is_written(table)},
+        "tables": {
+            table["name"]: _table(table) | {"is_referred_to": table["name"] in _parents(data)}
+            for table in data["table"]
+            if _is_written(table)
+        },
     }
+
+
+def _parents(data: Json) -> set[str]:
+    """Tables that foreign keys of the profile refer to."""
+    keys = (key for table in data["table"] for key in table.get("foreign_keys", ()))
+    return {key["references"] for key in keys}
 
 
 def _is_written(table: Json) -> bool:

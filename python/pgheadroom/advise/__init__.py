@@ -27,6 +27,7 @@ Advising: an observed profile becomes, per table, causes, a curve, a verdict.
     decide.py     CHANGE, KEEP or ABSTAIN by the curve; reasons.py: why, in words
     playing.py    one table's runs; table.py: all that is found out about it
     remarks.py    findings beside the fillfactor; remark_index.py an index against its reads
+    row_locks.py  what other tables lock in it
     build.py      all tables
 """
 

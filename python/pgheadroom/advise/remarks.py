@@ -13,6 +13,7 @@ from pgheadroom import _core, quoting
 from pgheadroom.advise.log_wal import log_remark
 from pgheadroom.advise.room import growth_of, held_frac
 from pgheadroom.advise.row import tuple_bytes_of
+from pgheadroom.advise.row_locks import locks_remark
 from pgheadroom.advise.table_advice import Gain, Remark
 from pgheadroom.advise.updates import updates_of
 from pgheadroom.errors import InputError
@@ -139,6 +140,7 @@ def table_remarks(table: TableProfile, profile: Profile) -> tuple[Remark, ...]:
         _growth(table, profile),
         _column_order(table),
         log_remark(table),
+        locks_remark(table, profile),
     )
     return tuple(remark for remark in found if remark is not None)
 

@@ -21,6 +21,7 @@ from pgheadroom.advise.surroundings import SNAPSHOTS_MAX, server_of, snapshots_o
 from pgheadroom.advise.younger import of_each, younger
 from pgheadroom.profile import Operation, Profile, Run, ServerSettings, Snapshot
 from pgheadroom.profile.elements import Elements
+from pgheadroom.profile.foreign_keys import without_foreign_keys
 from pgheadroom.profile.tables import ColumnProfile, IndexProfile, TableProfile
 from pgheadroom.profile.workload import Workload
 from pgheadroom.units import parse_setting_kb
@@ -230,6 +231,7 @@ def tiled(scenario: Scenario, duration_s: float) -> tuple[Snapshot, ...]:
 
 
 def _shrunk(table: TableProfile, rows: int, share: float, server: ServerSettings) -> TableProfile:
+    table = without_foreign_keys(table, table.foreign_keys)
     columns = tuple(_shrunk_column(column, share) for column in table.columns)
     options = dict(table.reloptions)
     for name, default in (

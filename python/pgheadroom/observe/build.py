@@ -22,6 +22,7 @@ from pgheadroom.observe.keys import domains, foreign_keys
 from pgheadroom.observe.mask import masked
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.observe.operations import make_operations
+from pgheadroom.observe.referring import Referring, with_foreign_keys
 from pgheadroom.observe.routes import UPDATE_COUNTERS, Routes, follow_counters
 from pgheadroom.observe.sample import fit_skew
 from pgheadroom.observe.tables import WatchedTable, make_table, observed_table
@@ -85,6 +86,7 @@ def observe(
     for row in ends.values():
         built.add_new(row, make=answers, is_chosen=not only)
     built.say_passing()
+    built.refer()
     return built.profile(_server_observed(recording, classes, built, access, mask=mask))
 
 
@@ -133,6 +135,8 @@ class _Builder:
         self._taken: set[str] = set()
         self.chosen: set[int] = set()
         self._tables: list[TableProfile] = []
+        self._watched: dict[int, WatchedTable] = {}
+        self.referring = Referring(tables=(), left_out={}, assumed=())
         self._operations: list[Operation] = []
         self._server = server.server_section(recording)
         self.left_out: list[LeftOut] = []
@@ -237,6 +241,16 @@ class _Builder:
         has_key = table.key_attnum is not None and table.rows > 0
         self._put(row, replace(table.profile, observed=observed), operations, has_key=has_key)
 
+        if self._tables and self._tables[-1].name == table.profile.name:
+            self._watched[table.oid] = table
+
+    def refer(self) -> None:
+        """Let tables refer to each other as they were seen to, as far as a profile can."""
+        self.referring = with_foreign_keys(
+            self._recording, self._watched, self._tables, self._operations, self._problem
+        )
+        self._tables = list(self.referring.tables)
+
     def _say_moved(self, full: str, before: int | None, after: int | None) -> None:
         """A partition, or an heir, has gone from its table, or has come to one."""
         said = {"detached from": self._full(before), "attached to": self._full(after)}
@@ -314,7 +328,7 @@ class _Builder:
     ) -> None:
         """Keep what the profile's own check takes; an index that it refuses goes alone."""
         for _ in range(_INDEX_RETRIES_MAX):
-            problem = self._problem(table, operations)
+            problem = self._problem((table,), operations)
             if problem is None:
                 break
             if problem.path.startswith("operation["):
@@ -338,14 +352,16 @@ class _Builder:
         if self.keyed is None and has_key:
             self.keyed = table.name
 
-    def _problem(self, table: TableProfile, operations: list[Operation]) -> FieldError | None:
-        probe = Operation(table=table.name, kind="insert")
+    def _problem(
+        self, tables: Sequence[TableProfile], operations: Sequence[Operation]
+    ) -> FieldError | None:
+        probe = Operation(table=tables[0].name, kind="insert")
         try:
             checked_profile(
                 ProfileFile(
                     schema_version=SCHEMA_VERSION,
                     server=self._server,
-                    tables=(table,),
+                    tables=tuple(tables),
                     operations=tuple(operations) or (probe,),
                     run=Run(operations=1),
                 )
@@ -435,6 +451,7 @@ def _server_observed(
     instant = recording.row("instant", "end") or {}
     version = server.version_of(recording)
     assumed = ["each operation is a transaction of its own, by one client"]
+    assumed += built.referring.assumed
     if version.major > server.VERIFIED_MAX:
         assumed.append(f"PostgreSQL {version.major} is as its release candidate 1 was")
     if instant.get("in_recovery"):
@@ -472,7 +489,7 @@ def _server_observed(
         access=access,
         masked=mask,
         domains=domains(recording),
-        foreign_keys=foreign_keys(recording, built.chosen),
+        foreign_keys=foreign_keys(recording, built.chosen, built.referring.left_out),
         is_idle=False,
     )
 

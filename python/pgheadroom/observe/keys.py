@@ -4,7 +4,7 @@ Foreign keys as they were read, by the names of their tables and columns; domain
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from pgheadroom.profile.observed_server import ObservedDomain, ObservedForeignKey
@@ -12,7 +12,7 @@ from pgheadroom.sources.recording import AnswerRow, Recording
 
 
 def foreign_keys(
-    recording: Recording, chosen: Collection[int]
+    recording: Recording, chosen: Collection[int], left_out: Mapping[tuple[int, str], str]
 ) -> tuple[ObservedForeignKey, ...] | None:
     """
     Those with an end at a chosen table; None where they could not be read.
@@ -20,6 +20,7 @@ def foreign_keys(
     Args:
         recording: As it was answered, or masked.
         chosen: OIDs of tables.
+        left_out: Why the profile does not play some, by their table and name.
     """
     if not recording.answered("foreign_keys", "shape"):
         return None
@@ -44,6 +45,7 @@ def foreign_keys(
                 references_columns=_names(row, "references_attnums", other, columns),
                 references_index=indexes.get(row["references_index_oid"]),
                 is_valid=row["is_valid"],
+                left_out=left_out.get((int(row["table_oid"]), str(row["name"]))),
             )
         )
     return tuple(found)

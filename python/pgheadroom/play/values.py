@@ -170,6 +170,8 @@ def changed(column: ColumnProfile, change: Change, old: str, draw: str, growth: 
 
 
 def _changed(column: ColumnProfile, change: Change, old: str, growth: str) -> str:
+    if change.changed_frac == 0:
+        return old  # of a uuid that refers there is no next
     if column.values.kind == "parent":  # the next of the loaded keys, after the last the first
         return f"CAST(mod({old}, {column.values.ndistinct}::int8) + 1 AS {column.type})"
     if column.kind in (Kind.INTEGER, Kind.NUMBER):

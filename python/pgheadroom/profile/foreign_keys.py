@@ -100,14 +100,31 @@ def _column(
         if table.rows > 0:
             found = f"{table.rows}, which refer to {parent.name} with 0 rows"
             fail(path.partition(".")[0] + ".rows", found, "0")
-    if "values" in raw and values.ndistinct not in (None, max(parent.rows, 1)):
-        fail(f"{place}.ndistinct", values.ndistinct, "none, except for kind random")
+    ndistinct = max(parent.rows, 1)
+    if "values" in raw and values.kind == "parent" and values.ndistinct is not None:
+        if values.ndistinct > ndistinct:
+            expected = f"at most {ndistinct:,}, the rows of {parent.name}"
+            fail(f"{place}.ndistinct", values.ndistinct, expected)
+        ndistinct = values.ndistinct
     assert parent.key is not None, "it was looked at before"
     is_ordered = parent.key.values.ordered
     if values.ordered and not is_ordered:
         fail(f"{place}.ordered", True, f"none, for the keys of {parent.name} are not")
-    made = Values(kind="parent", ndistinct=max(parent.rows, 1), pick=pick, ordered=is_ordered)
+    made = Values(kind="parent", ndistinct=ndistinct, pick=pick, ordered=is_ordered)
     return replace(column, values=made)
+
+
+def without_foreign_keys(table: TableProfile, keys: Sequence[ForeignKey]) -> TableProfile:
+    """The table without some of its foreign keys; their columns have as many values as before."""
+    lost = {key.column for key in keys}
+    columns = tuple(
+        replace(column, values=Values(kind="random", ndistinct=column.values.ndistinct))
+        if column.name in lost
+        else column
+        for column in table.columns
+    )
+    kept = tuple(key for key in table.foreign_keys if key not in keys)
+    return replace(table, columns=columns, foreign_keys=kept)
 
 
 def check_foreign_keys(profile: Profile) -> None:
@@ -137,11 +154,13 @@ def check_foreign_keys(profile: Profile) -> None:
         table = profile.table(name)
         for change in operation.sets:
             column = table.column(change.column)
-            if column.values.kind == "parent" and column.kind is not Kind.INTEGER:
+            is_other = column.values.kind == "parent" and column.kind is not Kind.INTEGER
+            if is_other and change.changed_frac > 0:
                 fail(
                     f"operation[{n}].sets",
                     change.column,
-                    "no column that refers to uuids, of which none is the next",
+                    "no column that refers to uuids, of which none is the next, or changed_frac = "
+                    "0 for it",
                 )
         if operation.kind == "update" and operation.find != "index" and table.foreign_keys:
             fail(

@@ -137,7 +137,12 @@ class Partitioned(Kept):
 
 @kept
 class ObservedForeignKey(Kept):
-    """A foreign key: columns of a table that refer to those of another, or of its own."""
+    """
+    A foreign key: columns of a table that refer to those of another, or of its own.
+
+    `left_out`: why the tables of the profile do not have it; None: they have, or the profile is of
+    an earlier version.
+    """
 
     schema: str
     table: str
@@ -148,6 +153,7 @@ class ObservedForeignKey(Kept):
     references_columns: Texts
     references_index: str | None = None
     is_valid: bool | None = None
+    left_out: str | None = field(default=None, metadata=UNLESS_NONE)
 
 
 @kept

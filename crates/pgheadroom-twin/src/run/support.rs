@@ -242,7 +242,10 @@ fn check_changed_references(spec: &ProfileSpec) -> Result<(), ProfileError> {
             .table
             .iter()
             .find(|table| table.name == operation.table);
-        for (name, _) in &operation.sets {
+        for (name, change) in &operation.sets {
+            if change.changed_frac <= 0.0 {
+                continue;
+            }
             let column = table.and_then(|table| Some(&table.columns[table.column(name)?]));
             let is_other = column.is_some_and(|column| {
                 column.values.kind == ValuesKind::Parent && !is_integer(&column.type_name)

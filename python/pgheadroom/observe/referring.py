@@ -1,0 +1,300 @@
+"""
+Foreign keys of the observed tables that a profile plays, and why the others are left out.
+
+```text
+pg_constraint -> of which some statement looks for the row referred to
+              -> that the profile can hold -> `foreign_keys` of a table, values of its column
+              -> the others                -> named with their reason
+```
+
+What an insert looks for in the table referred to it locks there, FOR KEY SHARE: a record, and a
+change of that row's page, which no operation of that table has. Left out of what is written: which
+of the rows are referred to more often than others, and that rows are given a value later.
+
+Source: `RI_FKey_check`, src/backend/utils/adt/ri_triggers.c (REL_18_STABLE).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pgheadroom.forms import FieldError
+from pgheadroom.observe.columns import ColumnSeen
+from pgheadroom.observe.tables import WatchedTable
+from pgheadroom.profile import ForeignKey, Operation, TableProfile
+from pgheadroom.profile.column_types import Kind
+from pgheadroom.profile.foreign_keys import without_foreign_keys
+from pgheadroom.profile.tables import ColumnProfile, Values
+from pgheadroom.quoting import called
+from pgheadroom.sources.recording import AnswerRow, Recording
+
+KeyName = tuple[int, str]
+"""A foreign key: its table's OID and its own name."""
+Check = Callable[[Sequence[TableProfile], Sequence[Operation]], FieldError | None]
+"""Whether a profile of these tables and operations can be; None: it can."""
+
+IDLE = "no statement that was observed looks for rows by it"
+NOT_HERE = "their table, or the one that they refer to, is not in the profile"
+_NAMED = 3  # of those that are left out for one reason
+_TOGETHER_MIN = 0.9
+"""
+Correlation of a column that refers from which on rows are taken to refer to rows that came shortly
+before them; arbitrary.
+"""
+_DISTINCT_MIN = 10  # fewer values are in some order by chance; arbitrary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Referring:
+    """
+    Tables with their foreign keys.
+
+    Attributes:
+        tables: Those that were given, in their order.
+        left_out: Why a key is not played, by table and name; of keys of a partitioned table, whose
+            partitions differ in that, the first reason.
+        assumed: What is taken of them, and which are left out, in sentences.
+    """
+
+    tables: tuple[TableProfile, ...]
+    left_out: Mapping[KeyName, str]
+    assumed: tuple[str, ...]
+
+
+def with_foreign_keys(
+    recording: Recording,
+    watched: Mapping[int, WatchedTable],
+    tables: Sequence[TableProfile],
+    operations: Sequence[Operation],
+    check: Check,
+) -> Referring:
+    """
+    The tables of a profile with the foreign keys by which something looks for rows.
+
+    Args:
+        recording: As it was answered, or masked.
+        watched: What the tables were made of, by OID.
+        tables: Of the profile.
+        operations: Of the profile.
+        check: Of two tables with their operations.
+    """
+    return _Finder(recording, watched, tables, operations, check).found()
+
+
+class _LeftOut(Exception):  # noqa: N818 - reads as what happened
+    """Why a foreign key is not played."""
+
+
+class _Finder:
+    def __init__(
+        self,
+        recording: Recording,
+        watched: Mapping[int, WatchedTable],
+        tables: Sequence[TableProfile],
+        operations: Sequence[Operation],
+        check: Check,
+    ) -> None:
+        self._keys = recording.rows("foreign_keys", "shape")
+        self._rows = {int(row["oid"]): row for row in recording.rows("tables", "shape")}
+        self._names = {
+            (int(row["oid"]), row["attnum"]): str(row["name"])
+            for row in recording.rows("columns", "shape")
+        }
+        self._watched = watched
+        self._tables = {table.name: table for table in tables}
+        self._operations: dict[str, list[Operation]] = {}
+        for operation in operations:
+            self._operations.setdefault(operation.table, []).append(operation)
+        self._check = check
+        self._left_out: dict[KeyName, str] = {}
+        self._by_reason: dict[str, list[str]] = {}
+        self._played: list[str] = []
+
+    def found(self) -> Referring:
+        """Look at each key of each table, and of each partition."""
+        for key in self._keys:
+            for oid in self._leaves(int(key["table_oid"])):
+                if oid in self._watched or int(key["references_oid"]) in self._watched:
+                    self._add(key, oid)
+        assumed = []
+        if self._played:
+            assumed.append(
+                f"foreign keys that are played ({_listed(self._played)}) lead to as many rows of "
+                "the other table as the column has values, each as often, or to the newest"
+            )
+        for why, names in self._by_reason.items():
+            noun = "a foreign key is" if len(names) == 1 else f"{len(names)} foreign keys are"
+            assumed.append(f"{noun} not played ({_listed(names)}): {why}")
+        return Referring(
+            tables=tuple(self._tables.values()), left_out=self._left_out, assumed=tuple(assumed)
+        )
+
+    def _leaves(self, oid: int) -> list[int]:
+        """The table itself, or of a partitioned one those that have pages."""
+        row = self._rows.get(oid)
+        if row is None or row["relkind"] != "p":
+            return [oid]
+        below = [number for number, one in self._rows.items() if one["parent_oid"] == oid]
+        return [leaf for number in below for leaf in self._leaves(number)]
+
+    def _add(self, key: AnswerRow, oid: int) -> None:
+        try:
+            made = self._made(key, oid)
+        except _LeftOut as reason:
+            why = str(reason)
+            self._left_out.setdefault((int(key["table_oid"]), str(key["name"])), why)
+            if why != IDLE:
+                name = f"{key['name']} of {self._called(oid)}"
+                self._by_reason.setdefault(why, []).append(name)
+            return
+        self._tables[made.name] = made
+        last = made.foreign_keys[-1]
+        self._played.append(f"{made.name}.{last.column} to {last.references}")
+
+    def _made(self, key: AnswerRow, oid: int) -> TableProfile:
+        """
+        The table with this key.
+
+        Raises:
+            _LeftOut: Why it has it not.
+        """
+        child, parent = self._watched.get(oid), self._watched.get(int(key["references_oid"]))
+        if child is None:
+            raise _LeftOut(NOT_HERE)
+        columns = self._columns(key, child)
+        table = self._tables[child.profile.name]
+        own = self._operations.get(table.name, [])
+        if not any(_looks(one, columns) for one in own):
+            raise _LeftOut(IDLE)
+        target = self._rows.get(int(key["references_oid"]))
+        if target is not None and target["relkind"] == "p":
+            raise _LeftOut("they refer to partitioned tables")
+        if parent is None:
+            raise _LeftOut(NOT_HERE)
+        if parent.oid == oid:
+            raise _LeftOut("their tables refer to themselves")
+        if not key["is_valid"]:
+            raise _LeftOut("they are NOT VALID, or not enforced")
+        if len(columns) != 1:
+            raise _LeftOut("they are of several columns")
+        (column,) = columns
+        _check_ends(key, child, parent, column)
+        if any(one.column == column.label for one in table.foreign_keys):
+            raise _LeftOut("another one of the same column is played")
+        return self._with_key(table, child, parent, column)
+
+    def _columns(self, key: AnswerRow, child: WatchedTable) -> list[ColumnSeen]:
+        """Those that refer; a partition's have the same names, not the same numbers."""
+        names = [self._names.get((int(key["table_oid"]), number)) for number in key["attnums"]]
+        return [column for column in child.columns.values() if column.name in names]
+
+    def _with_key(
+        self, table: TableProfile, child: WatchedTable, parent: WatchedTable, seen: ColumnSeen
+    ) -> TableProfile:
+        of, column = self._tables[parent.profile.name], table.column(seen.label)
+        own, theirs = (self._operations.get(one.name, []) for one in (table, of))
+        if parent.counters.n_tup_del or any(one.kind == "delete" for one in theirs):
+            raise _LeftOut(f"rows of {of.name} are deleted")
+        distinct = _distinct(seen.observed.n_distinct, table.rows)
+        ndistinct = of.rows if distinct is None else min(distinct, of.rows)
+        for one in own:
+            if _changes(one, seen) and column.kind is not Kind.INTEGER:
+                raise _LeftOut("updates change them, and of uuids none is the next")
+            if ndistinct == 1 and _ends_hot_alone(one, seen, child):
+                raise _LeftOut("updates change them, and there is one row to refer to")
+        assert of.key is not None, "it was looked at before"
+        any_row = Values(kind="parent", ndistinct=ndistinct, ordered=of.key.values.ordered)
+        tries = [any_row]
+        correlation = seen.observed.correlation or 0.0
+        if any(one.kind == "insert" for one in theirs) and (
+            correlation >= _TOGETHER_MIN and ndistinct >= _DISTINCT_MIN
+        ):
+            tries.insert(0, replace(any_row, pick="newest"))
+        for values in tries:
+            made = _referring(table, replace(column, values=values), of.name)
+            problem = self._check(_alone((of, made)), [*theirs, *own])
+            if problem is None:
+                return made
+        assert problem is not None, "the last one was refused"
+        raise _LeftOut(f"a profile cannot hold it: {problem.problem}")
+
+    def _called(self, oid: int) -> str:
+        row = self._rows.get(oid)
+        return "?" if row is None else called(row["schema"], str(row["name"]))
+
+
+def _changes(operation: Operation, column: ColumnSeen) -> bool:
+    return any(one.column == column.label and one.changed_frac > 0 for one in operation.sets)
+
+
+def _looks(operation: Operation, columns: Sequence[ColumnSeen]) -> bool:
+    """Whether statements look for what these columns refer to; an upsert here finds its row."""
+    if operation.kind == "insert":
+        return bool(columns) and all(column.profile.null_frac < 1 for column in columns)
+    return any(_changes(operation, column) for column in columns)
+
+
+def _ends_hot_alone(operation: Operation, column: ColumnSeen, child: WatchedTable) -> bool:
+    """Whether an update would be HOT if this column kept its value."""
+    ending = {one.label for one in child.columns.values() if one.name in child.ending_hot}
+    fracs = {one.column: one.changed_frac for one in operation.sets if one.column in ending}
+    own = fracs.pop(column.label, 0.0)
+    return own > max(fracs.values(), default=0.0)
+
+
+def _check_ends(
+    key: AnswerRow, child: WatchedTable, parent: WatchedTable, column: ColumnSeen
+) -> None:
+    """
+    What a key of a profile is: from a column that is not the key to a key of the same kind.
+
+    Raises:
+        _LeftOut: It is none.
+    """
+    name, index = parent.profile.name, parent.profile.key_index
+    (target,) = key["references_attnums"]
+    if parent.key_attnum is None or target != parent.key_attnum or index is None:
+        raise _LeftOut(f"they refer to another column of {name} than its rows are found by")
+    if len(index.columns) != 1:
+        raise _LeftOut(f"rows of {name} are found by an index of several columns")
+    if column.attnum == child.key_attnum:
+        raise _LeftOut("their column is the key of its own table")
+    theirs = parent.columns[parent.key_attnum].profile
+    is_integer = {Kind.INTEGER} == {theirs.kind, column.profile.kind}
+    if not is_integer and {theirs.type, column.profile.type} != {"uuid"}:
+        raise _LeftOut("they are neither of integers nor of uuids")
+    if parent.rows == 0:
+        raise _LeftOut(f"{name} has no rows")
+
+
+def _distinct(n_distinct: float | None, rows: int) -> int | None:
+    """How many values a column has, by `n_distinct` of pg_stats; None: not known."""
+    if not n_distinct:
+        return None
+    return max(1, round(n_distinct if n_distinct > 0 else -n_distinct * rows))
+
+
+def _referring(table: TableProfile, column: ColumnProfile, references: str) -> TableProfile:
+    key = ForeignKey(columns=(column.name,), references=references)
+    columns = tuple(column if one.name == column.name else one for one in table.columns)
+    return replace(table, columns=columns, foreign_keys=(*table.foreign_keys, key))
+
+
+def _alone(tables: Sequence[TableProfile]) -> tuple[TableProfile, ...]:
+    """Without the keys that lead to tables beside these, and without what was observed."""
+    names = {table.name for table in tables}
+    return tuple(
+        replace(
+            without_foreign_keys(
+                table, [key for key in table.foreign_keys if key.references not in names]
+            ),
+            observed=None,
+        )
+        for table in tables
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
