@@ -56,10 +56,11 @@ ORDERS, VISITS = 400, 200  # a visit every second order
 
 
 def _played(cluster: Any) -> None:
-    """Orders with two lines each, and between them visits of users; a cart goes."""
+    """Orders with two lines each, and between them visits of users; carts and a coupon go."""
     drawn = random.Random(1)
     with observed.session(cluster) as connection:
-        connection.execute("DELETE FROM carts WHERE id = 1")
+        connection.execute("DELETE FROM carts WHERE id <= 5")
+        connection.execute("DELETE FROM coupons WHERE id = 40")
         for n in range(1201, 1201 + ORDERS):
             user, coupon = drawn.randint(1, 300), drawn.randint(1, 4)
             connection.execute(
@@ -147,6 +148,7 @@ def test_what_inserts_lock_is_in_the_forecast(shop: Profile, programs: ServerPro
     said = " ".join(shop.server.observed.assumed)
     assert "orders_cart_fkey of orders): rows of carts are deleted" in said
     assert "notes_user_id_fkey" not in said
+    assert "from coupons, to which others refer, no row is deleted; 1 were, so few" in said
     assert parse_profile(to_json(shop)) == shop
     # As many transactions, whatever the pace of the machine: then one client's figures are exact.
     counted = replace(shop.workload.run, operations=1400, duration_s=None, rate_per_s=None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -222,6 +223,29 @@ def test_one_row_to_refer_to() -> None:
     assert why == {"updates change them, and there is one row to refer to"}
 
 
+def _few_deletes(database: Database) -> None:
+    """Two users go, of 200, while 100 come and 3,000 orders do."""
+    database.deleted = 2
+    database.operations = [
+        Operation(table="child", kind="insert", weight=3000),
+        Operation(table="parent", kind="insert", weight=100),
+        Operation(table="parent", kind="delete", weight=2, pick=Pick(distribution="oldest")),
+    ]
+
+
+def test_few_deletes_give_way() -> None:
+    """Of users some are deleted now and then; what their orders lock is a hundred times that."""
+    database = Database()
+    _few_deletes(database)
+    found = database.found()
+    assert _values(found) == Values(kind="parent", ndistinct=50)
+    assert found.operations == tuple(database.operations[:2])
+    said = "from parent, to which others refer, no row is deleted; 2 were, so few "
+    assert any(line.startswith(said) for line in found.assumed)
+    database.key["is_valid"] = False
+    assert database.found().operations == tuple(database.operations)
+
+
 def _several(database: Database) -> None:
     database.key |= {"attnums": [2, 3], "references_attnums": [1, 3]}
 
@@ -246,13 +270,35 @@ def _child_not_chosen(database: Database) -> None:
     database.chosen.remove("child")
 
 
-def _deleted(database: Database) -> None:
-    database.deleted = 1
-
-
 def _deletes(database: Database) -> None:
     oldest = Pick(distribution="oldest")
     database.operations.append(Operation(table="parent", kind="delete", pick=oldest))
+
+
+def _few_deletes_of_a_queue(database: Database) -> None:
+    _few_deletes(database)
+    last = Operation(
+        table="parent",
+        kind="update",
+        sets=(Change(column="n"),),
+        pick=Pick(distribution="oldest"),
+    )
+    database.operations.append(last)
+
+
+def _many_for_what_comes(database: Database) -> None:
+    _few_deletes(database)
+    database.operations[1] = replace(database.operations[1], weight=30)
+
+
+def _many_for_what_is_looked_for(database: Database) -> None:
+    _few_deletes(database)
+    database.ref["null_frac"] = 0.99
+
+
+def _many_for_its_rows(database: Database) -> None:
+    _few_deletes(database)
+    database.rows["parent"] = 30
 
 
 def _another_column(database: Database) -> None:
@@ -289,7 +335,10 @@ def _narrow(database: Database) -> None:
         (_partitioned, "they refer to partitioned tables"),
         (_parent_not_chosen, NOT_HERE),
         (_child_not_chosen, NOT_HERE),
-        (_deleted, "rows of parent are deleted"),
+        (_few_deletes_of_a_queue, "rows of parent are deleted"),
+        (_many_for_what_comes, "rows of parent are deleted"),
+        (_many_for_what_is_looked_for, "rows of parent are deleted"),
+        (_many_for_its_rows, "rows of parent are deleted"),
         (_deletes, "rows of parent are deleted"),
         (_another_column, "they refer to another column of parent than its rows are found by"),
         (_index_of_two, "rows of parent are found by an index of several columns"),

@@ -329,6 +329,9 @@ def _refer(draw: Draw, table: Section, before: Sequence[Section]) -> None:
         column["values"] = {"kind": "parent", "pick": "newest"}
     elif draw.rarely(3):
         column["values"] = {"kind": "parent", "pick": "newest"}
+    elif draw.rarely(2):
+        few = min(parent["rows"], draw.of((1, 2, 10, 100)))
+        column["values"] = {"kind": "parent", "ndistinct": few}
     table["foreign_keys"] = [{"columns": [column["name"]], "references": parent["name"]}]
 
 

@@ -136,7 +136,7 @@ class _Builder:
         self.chosen: set[int] = set()
         self._tables: list[TableProfile] = []
         self._watched: dict[int, WatchedTable] = {}
-        self.referring = Referring(tables=(), left_out={}, assumed=())
+        self.referring = Referring(tables=(), operations=(), left_out={}, assumed=())
         self._operations: list[Operation] = []
         self._server = server.server_section(recording)
         self.left_out: list[LeftOut] = []
@@ -250,6 +250,7 @@ class _Builder:
             self._recording, self._watched, self._tables, self._operations, self._problem
         )
         self._tables = list(self.referring.tables)
+        self._operations = list(self.referring.operations)
 
     def _say_moved(self, full: str, before: int | None, after: int | None) -> None:
         """A partition, or an heir, has gone from its table, or has come to one."""

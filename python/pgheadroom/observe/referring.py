@@ -16,6 +16,7 @@ Source: `RI_FKey_check`, src/backend/utils/adt/ri_triggers.c (REL_18_STABLE).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -43,6 +44,11 @@ Correlation of a column that refers from which on rows are taken to refer to row
 before them; arbitrary.
 """
 _DISTINCT_MIN = 10  # fewer values are in some order by chance; arbitrary
+_FEW_FRAC = 0.05
+"""
+Deleted rows of a table over its rows, those that come, and those that others look for, up to which
+the deletes are left out and not what locks its rows; arbitrary.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +58,14 @@ class Referring:
 
     Attributes:
         tables: Those that were given, in their order.
+        operations: Those that were given, but for a few deletes of rows that others refer to.
         left_out: Why a key is not played, by table and name; of keys of a partitioned table, whose
             partitions differ in that, the first reason.
         assumed: What is taken of them, and which are left out, in sentences.
     """
 
     tables: tuple[TableProfile, ...]
+    operations: tuple[Operation, ...]
     left_out: Mapping[KeyName, str]
     assumed: tuple[str, ...]
 
@@ -103,7 +111,9 @@ class _Finder:
         }
         self._watched = watched
         self._tables = {table.name: table for table in tables}
+        self._given = operations
         self._operations: dict[str, list[Operation]] = {}
+        self._undeleted: dict[str, int] = {}
         for operation in operations:
             self._operations.setdefault(operation.table, []).append(operation)
         self._check = check
@@ -126,8 +136,20 @@ class _Finder:
         for why, names in self._by_reason.items():
             noun = "a foreign key is" if len(names) == 1 else f"{len(names)} foreign keys are"
             assumed.append(f"{noun} not played ({_listed(names)}): {why}")
+        for name, count in self._undeleted.items():
+            assumed.append(
+                f"from {name}, to which others refer, no row is deleted; {count:,} were, so few "
+                "that the deletes are left out"
+            )
         return Referring(
-            tables=tuple(self._tables.values()), left_out=self._left_out, assumed=tuple(assumed)
+            tables=tuple(self._tables.values()),
+            operations=tuple(
+                one
+                for one in self._given
+                if one.kind != "delete" or one.table not in self._undeleted
+            ),
+            left_out=self._left_out,
+            assumed=tuple(assumed),
         )
 
     def _leaves(self, oid: int) -> list[int]:
@@ -165,7 +187,7 @@ class _Finder:
         columns = self._columns(key, child)
         table = self._tables[child.profile.name]
         own = self._operations.get(table.name, [])
-        if not any(_looks(one, columns) for one in own):
+        if not any(_looks(one, columns) > 0 for one in own):
             raise _LeftOut(IDLE)
         target = self._rows.get(int(key["references_oid"]))
         if target is not None and target["relkind"] == "p":
@@ -194,8 +216,10 @@ class _Finder:
     ) -> TableProfile:
         of, column = self._tables[parent.profile.name], table.column(seen.label)
         own, theirs = (self._operations.get(one.name, []) for one in (table, of))
-        if parent.counters.n_tup_del or any(one.kind == "delete" for one in theirs):
+        deletes = [one for one in theirs if one.kind == "delete"]
+        if deletes and not self._are_few(deletes, theirs, parent):
             raise _LeftOut(f"rows of {of.name} are deleted")
+        theirs = [one for one in theirs if one.kind != "delete"]
         distinct = _distinct(seen.observed.n_distinct, table.rows)
         ndistinct = of.rows if distinct is None else min(distinct, of.rows)
         for one in own:
@@ -215,9 +239,32 @@ class _Finder:
             made = _referring(table, replace(column, values=values), of.name)
             problem = self._check(_alone((of, made)), [*theirs, *own])
             if problem is None:
+                self._operations[of.name] = theirs
+                if deletes:
+                    self._undeleted[of.name] = parent.counters.n_tup_del or 0
                 return made
         assert problem is not None, "the last one was refused"
         raise _LeftOut(f"a profile cannot hold it: {problem.problem}")
+
+    def _are_few(
+        self, deletes: Sequence[Operation], theirs: Sequence[Operation], parent: WatchedTable
+    ) -> bool:
+        """Whether a table is about the same without its deletes, and others lock it far oftener."""
+        picks = (one.pick for one in theirs if one not in deletes)
+        if any(pick is not None and pick.distribution == "oldest" for pick in picks):
+            return False  # without deletes it would be one row for ever
+        inserted = math.fsum(_rows_of(one) for one in theirs if one.kind == "insert")
+        looked = 0.0
+        for key in self._keys:
+            if int(key["references_oid"]) != parent.oid:
+                continue
+            for oid in self._leaves(int(key["table_oid"])):
+                child = self._watched.get(oid)
+                if child is not None:
+                    own = self._operations.get(child.profile.name, [])
+                    looked += sum(_looks(one, self._columns(key, child)) for one in own)
+        bounds = [looked, float(parent.rows), *([inserted] if inserted else [])]
+        return math.fsum(map(_rows_of, deletes)) <= _FEW_FRAC * min(bounds)
 
     def _called(self, oid: int) -> str:
         row = self._rows.get(oid)
@@ -228,11 +275,19 @@ def _changes(operation: Operation, column: ColumnSeen) -> bool:
     return any(one.column == column.label and one.changed_frac > 0 for one in operation.sets)
 
 
-def _looks(operation: Operation, columns: Sequence[ColumnSeen]) -> bool:
-    """Whether statements look for what these columns refer to; an upsert here finds its row."""
+def _looks(operation: Operation, columns: Sequence[ColumnSeen]) -> float:
+    """How many rows statements look for by these columns; an upsert of a profile finds its row."""
+    rows = _rows_of(operation)
     if operation.kind == "insert":
-        return bool(columns) and all(column.profile.null_frac < 1 for column in columns)
-    return any(_changes(operation, column) for column in columns)
+        return rows * math.prod(1 - one.profile.null_frac for one in columns) if columns else 0.0
+    labels = {column.label for column in columns}
+    fracs = (one.changed_frac for one in operation.sets if one.column in labels)
+    return rows * max(fracs, default=0.0)
+
+
+def _rows_of(operation: Operation) -> float:
+    """Rows that an operation writes, in the whole interval."""
+    return float(operation.weight * operation.rows_max)
 
 
 def _ends_hot_alone(operation: Operation, column: ColumnSeen, child: WatchedTable) -> bool:
