@@ -176,6 +176,9 @@ def test_advice_of_a_table_that_others_lock(shop: Profile) -> None:
     assert said is not None
     assert said.text.startswith("By foreign keys what is written to orders locks its rows, about ")
     assert locks_remark(shop.table("lines"), shop) is None
+    seldom = tuple(replace(one, weight=1) for one in shop.workload.operations)
+    rare = replace(shop, workload=replace(shop.workload, operations=seldom))
+    assert locks_remark(users, rare) is None
     scenario = make_scenario(shop, shop.table("orders"), Knobs())
     assert scenario is not None
     assert not scenario.table.foreign_keys
