@@ -125,14 +125,23 @@ class _Series:
                 self.keep(name, profile, trial)
 
     def keep(self, name: str, profile: dict[str, Any], first: Trial) -> None:
-        """Write down the smallest profile that ends so."""
+        """
+        Write down the smallest profile that ends so; several clients' whole.
+
+        Their order is another one in each run: that a smaller one ends well says nothing.
+        """
+        path = self.asked.keep / f"{name}.json"
+        self.asked.keep.mkdir(parents=True, exist_ok=True)
+        if self.asked.clients > 1:
+            path.write_text(json.dumps(profile, indent=1) + "\n")
+            sys.stdout.write(f"    kept whole as {path.name}\n")
+            sys.stdout.flush()
+            return
 
         def still(candidate: dict[str, Any]) -> bool:
             return carry_out(candidate, self.folder).ending == first.ending
 
         made = smallest(profile, still)
-        self.asked.keep.mkdir(parents=True, exist_ok=True)
-        path = self.asked.keep / f"{name}.json"
         path.write_text(json.dumps(made, indent=1) + "\n")
         again = carry_out(made, self.folder)
         said = again.said or "; ".join(again.differing[:6])
