@@ -232,6 +232,25 @@ def test_keys_must_not_repeat_or_be_lost() -> None:
         parse_profile(data)
 
 
+def test_upserts_leave_the_keys_of_inserts_alone() -> None:
+    """Random profile 141129-30: 18.4 ended the clients whose keys another's upsert had taken."""
+    data = accounts()
+    name = data["table"][0]["name"]
+    data["operation"] = [
+        {"table": name, "kind": "insert"},
+        {"table": name, "kind": "upsert", "sets": ["abalance"], "rows_per_statement": 30},
+    ]
+    for clients in (1, 4):
+        data["run"]["clients"] = clients
+        if clients > 1:
+            with pytest.raises(InputError, match=r"operation\[1\].rows_per_statement: found 30"):
+                parse_profile(data)
+        else:
+            parse_profile(data)
+    data["operation"][1]["rows_per_statement"] = 1
+    parse_profile(data)
+
+
 LIVING: list[Json] = [
     {"distribution": "oldest"},
     {"distribution": "oldest", "within": 4},

@@ -117,9 +117,30 @@ def _check_operations(profile: Profile) -> None:
         check_ranges(operation, path, table)
         if operation.rows_max > table.rows and not (operation.is_living or operation.is_head):
             fail(_most_rows(path, operation), operation.rows_max, "at most the rows")
+    _check_upserts(profile)
     _check_oldest(profile)
     check_heads(profile)
     check_foreign_keys(profile)
+
+
+def _check_upserts(profile: Profile) -> None:
+    """
+    Refuse upserts that take keys which another client's insert has later: that ends the client.
+
+    A statement of several rows goes on behind the last loaded or inserted one. What becomes of one
+    client's is certain, and the twin says it.
+    """
+    if profile.workload.run.clients == 1:
+        return
+    filled = {one.table for one in profile.workload.operations if one.kind == "insert"}
+    for n, operation in enumerate(profile.workload.operations):
+        if operation.kind == "upsert" and operation.rows_max > 1 and operation.table in filled:
+            fail(
+                _most_rows(f"operation[{n}]", operation),
+                operation.rows_max,
+                f"1, for several clients insert into {operation.table}, and a key that an upsert "
+                "has taken before an insert comes to it ends the client",
+            )
 
 
 def _most_rows(path: str, operation: Operation) -> str:
