@@ -224,6 +224,7 @@ def spread(
     made_up: MadeUp = NOTHING,
     beside: Mapping[str, float] | None = None,
     upserted: Collection[str] = (),
+    contended: Mapping[str, Mapping[str, int]] | None = None,
     with_gin: Collection[str] = (),
 ) -> Outcome:
     """
@@ -239,9 +240,11 @@ def spread(
         made_up: How little is known of values of expressions in indexes.
         beside: Rows of tables whose counts maintenance makes uncertain (`beside_maintenance`).
         upserted: Tables with upserts by several clients (`upserted_of`).
+        contended: Rows of a statement whose count the clients' order decides (`contended_of`).
         with_gin: Tables with a GIN.
     """
     beside = beside or {}
+    contended = contended or {}
     assert len(runs) >= 2, "one run shows no spread"
     times = _BY_CLOCK if by_clock else int(clients == 1 or samples.share < 1)
     parts = {name: [run.by_table[name] for run in runs] for name in runs[0].by_table}
@@ -256,7 +259,9 @@ def spread(
             WHOLE if name in samples.entire else _of_table(part, samples),
             times,
             (made_up.times, made_up.indexes.get(name, 0)),
-            _steady_halves(part, beside.get(name, 0), int(name in upserted)),
+            _steady_halves(
+                part, beside.get(name, 0), int(name in upserted), [contended.get(name, {})]
+            ),
         )
         for name, part in parts.items()
     }
@@ -269,7 +274,7 @@ def spread(
     opened = sum(_of_table(part, samples).open_pages for part in sampled)
     of_all = replace(samples, open_pages=opened)
     of_values = (made_up.times, sum(made_up.indexes.values()))
-    steady = _steady_halves(runs, sum(beside.values()), len(upserted))
+    steady = _steady_halves(runs, sum(beside.values()), len(upserted), list(contended.values()))
     whole = _spread_of(runs, growth, of_all, times, of_values, steady)
     return replace(whole, by_table=tables)
 
@@ -300,13 +305,25 @@ def _over_draws(runs: Sequence[Outcome]) -> Outcome:
     return outcome_of(found)
 
 
-def _steady_halves(runs: Sequence[Outcome], beside: float, upserted: int) -> Mapping[str, float]:
+def _steady_halves(
+    runs: Sequence[Outcome],
+    beside: float,
+    upserted: int,
+    contended: Sequence[Mapping[str, int]],
+) -> Mapping[str, float]:
     """By how much counts are uncertain that statements decide; those that are certain are none."""
     counted_at_all = [key for key in _STEADY if any(run.value(key) for run in runs)]
     halves = dict.fromkeys(counted_at_all, beside) if beside else {}
     if upserted:
         for key in ("n_tup_ins", "n_tup_del"):
             halves[key] = beside + _NORMAL * math.sqrt(_CHANCE_LEAST * upserted)
+    # Half a statement that finds its rows or not: none was seen (`_CHANCE_LEAST`).
+    for key in _STEADY:
+        rows = math.hypot(*(of_table.get(key, 0) for of_table in contended))
+        if rows:
+            halves[key] = math.hypot(
+                halves.get(key, 0.0), _NORMAL * math.sqrt(_CHANCE_LEAST) * rows
+            )
     return halves
 
 

@@ -16,6 +16,7 @@ from pgheadroom import _core
 from pgheadroom.outcome import SUMMED, Outcome, put_together
 from pgheadroom.predict import carried, failing, machines, without_row
 from pgheadroom.predict.clock import ByItself, by_itself
+from pgheadroom.predict.contended import contended_of
 from pgheadroom.predict.failing import failed_frac, failed_of
 from pgheadroom.predict.memory import check_run
 from pgheadroom.predict.order import KeyOrder, order_of
@@ -221,6 +222,7 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
             made_up=made_up_of(profile),
             beside=beside_maintenance(profile),
             upserted=upserted_of(profile),
+            contended=contended_of(profile),
             with_gin={
                 table.name
                 for table in profile.tables

@@ -2,7 +2,8 @@
 Rows of which nobody can say beforehand whether several clients' statements count them.
 
 What the statements decide (`n_tup_ins`, `n_tup_upd`, `n_tup_del`) is equal in all of the twin's
-runs and certain, except beside commands of maintenance that lock tables, and in upserts.
+runs and certain, except beside commands of maintenance that lock tables, in upserts, and where the
+clients' order decides (`contended.py`).
 
     client:       SELECT FROM t [AccessShare, index too]      INSERT INTO t: waits for ShareLock
     maintenance:        REINDEX t [ShareLock]  waits for the index   <- a deadlock

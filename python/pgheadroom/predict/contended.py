@@ -1,0 +1,171 @@
+"""
+Counts of rows that the order of several clients decides, where no lock of maintenance is in play.
+
+The twin's runs have other orders. Where they agree on such a count they do so by chance, and it is
+no certain one.
+
+    client 1:  DELETE the head: rows 1, 2            INSERT
+    client 2:               DELETE the head: none            <- two rows, had it come later
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+from pgheadroom.profile import Operation, Profile, RowRange, TableProfile
+
+_LOCKING = frozenset({"update", "delete", "upsert", "lock"})
+# What statements count.
+_COUNTS = {
+    "insert": ("n_tup_ins",),
+    "update": ("n_tup_upd",),
+    "delete": ("n_tup_del",),
+    "upsert": ("n_tup_ins", "n_tup_upd"),
+}
+
+
+def contended_of(profile: Profile) -> Mapping[str, Mapping[str, int]]:
+    """
+    Of each table the counts that several clients' order decides, and the rows of a statement.
+
+    Whose turn a script is decides the order, where there are several: then a client's own keys and
+    draws are others, and certain is only what has its rows in every turn. Of one script each
+    client's turns are the same in every order; what they find may be what others have left.
+    """
+    workload = profile.workload
+    if workload.run.clients == 1 or workload.run.duration_s is not None:
+        return {}
+    failing = _failing(profile)
+    is_dealt = len(workload.transactions()) > 1 or bool(failing)
+    found: dict[str, dict[str, int]] = {}
+    for table in profile.tables:
+        turns = _Turns.of(profile, table, failing)
+        rows: dict[str, int] = {}
+        for operation in turns.writing:
+            if not (turns.are_full(operation) or (not is_dealt and turns.are_apart(operation))):
+                for key in _COUNTS[operation.kind]:
+                    rows[key] = max(rows.get(key, 0), operation.rows_max)
+        if rows:
+            found[table.name] = rows
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Turns:
+    """What operations of a table may find in their turns, with several clients."""
+
+    writing: tuple[Operation, ...]
+    failing: tuple[Operation, ...]  # of transactions that may be rolled back in the middle
+    loaded_rows_per_client: int
+    has_inserts: bool
+    has_deletes: bool
+    has_holes: bool  # keys that were counted and have no row
+
+    @classmethod
+    def of(
+        cls, profile: Profile, table: TableProfile, failing: Collection[tuple[Operation, ...]]
+    ) -> _Turns:
+        of_table = [
+            (operation, transaction[0].abort_frac > 0 or transaction in failing)
+            for transaction in profile.workload.transactions()
+            for operation in transaction
+            if operation.table == table.name
+        ]
+        inserting = [(one, may_abort) for one, may_abort in of_table if one.kind == "insert"]
+        return cls(
+            writing=tuple(one for one, _ in of_table if one.kind in _COUNTS),
+            failing=tuple(one for transaction in failing for one in transaction),
+            loaded_rows_per_client=table.rows // profile.workload.run.clients,
+            has_inserts=bool(inserting),
+            has_deletes=any(one.kind == "delete" for one, _ in of_table),
+            has_holes=any(
+                may_abort or isinstance(one.rows_per_statement, RowRange)
+                for one, may_abort in inserting
+            ),
+        )
+
+    def are_full(self, operation: Operation) -> bool:
+        """Whether each turn has as many rows as any other, whoever comes first."""
+        if isinstance(operation.rows_per_statement, RowRange) or operation in self.failing:
+            return False
+        if operation.kind == "insert":
+            return True
+        if self.has_deletes or operation.rows_max > 1 or operation.is_head:
+            return False
+        if not (operation.is_living or _is_newest(operation)):
+            return True
+        pick = operation.pick
+        assert pick is not None, "what is no insert picks its rows"
+        if self.has_holes:
+            return False
+        return self.loaded_rows_per_client > (pick.max_age_rows or 0)
+
+    def are_apart(self, operation: Operation) -> bool:
+        """Whether what a turn finds is up to the client alone, by what it did before."""
+        if operation.kind == "insert":
+            return True
+        if operation.is_head:
+            return False
+        if self.has_deletes:
+            return all(_has_own_rows(one) for one in self.writing if one.kind != "insert")
+        return operation.rows_max == 1 or not self.has_inserts
+
+
+def _failing(profile: Profile) -> frozenset[tuple[Operation, ...]]:
+    """
+    Transactions that a server may roll back in the middle.
+
+    For a deadlock two have to lock rows in another order: a transaction comes to a table, then to
+    one from which others, or itself, come back to the first. With REPEATABLE READ whoever meets a
+    row that was changed since its snapshot fails.
+    """
+    transactions = profile.workload.transactions()
+    if profile.workload.run.isolation == "repeatable read":
+        return frozenset(each for each in transactions if any(map(_may_wait, each)))
+    steps = [
+        [
+            (first.table, then.table)
+            for first, then in combinations(each, 2)
+            if first.kind in _LOCKING and _may_wait(then)
+        ]
+        + [
+            (one.table, one.table)
+            for one in each
+            if _may_wait(one) and one.rows_max > 1 and one.find != "index"
+        ]
+        for each in transactions
+    ]
+    reached = _reached({step for each in steps for step in each})
+    return frozenset(
+        each
+        for each, of_each in zip(transactions, steps, strict=True)
+        if any((then, first) in reached for first, then in of_each)
+    )
+
+
+def _may_wait(operation: Operation) -> bool:
+    """Whether another client's statement may have the rows that it locks."""
+    return operation.kind in _LOCKING and not (_has_own_rows(operation) or operation.is_head)
+
+
+def _reached(steps: set[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Pairs of which the second is reached from the first in any number of steps."""
+    found = set(steps)
+    while True:
+        further = {(one, other) for one, via in found for then, other in steps if then == via}
+        if further <= found:
+            return found
+        found |= further
+
+
+def _is_newest(operation: Operation) -> bool:
+    return operation.pick is not None and operation.pick.distribution == "newest"
+
+
+def _has_own_rows(operation: Operation) -> bool:
+    """Whether a client's turns are at rows that no other client's are at."""
+    if operation.is_head or operation.rows_max > 1:
+        return False
+    return operation.is_living or _is_newest(operation)
