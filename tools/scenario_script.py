@@ -13,9 +13,10 @@ import psycopg
 from pgheadroom import quoting
 from pgheadroom.errors import MeasurementInvalid
 from pgheadroom.play import DATABASE
+from pgheadroom.play.maintenance import statement, workers_of
 from pgheadroom.play.scripts import FIND_SETTINGS, session_find, statements
 from pgheadroom.play.values import column_list, row_values
-from pgheadroom.profile import Profile
+from pgheadroom.profile import Maintenance, Profile
 from pgheadroom.servers import Cluster
 
 from scenario_session import AT_ONCE, NEVER, Done, Session, Sessions  # isort: skip
@@ -107,8 +108,14 @@ class Script:
             case "begin":
                 sql = f"BEGIN ISOLATION LEVEL {step.get('isolation', 'read committed').upper()}"
             case "vacuum":
-                options = " (FREEZE)" if step.get("freeze") else ""
-                sql = f"VACUUM{options} {quoting.identifier(step['table'])}"
+                command = Maintenance(
+                    do="vacuum",
+                    table=step["table"],
+                    freeze=step.get("freeze", False),
+                    parallel=step.get("parallel", 0),
+                )
+                connection.execute(workers_of(command).encode())
+                sql = statement(command)
             case "rewrite":
                 sql = f"VACUUM FULL {quoting.identifier(step['table'])}"
             case "fillfactor":

@@ -41,7 +41,7 @@ PROTOCOLS = (
 )
 _PLAIN = {
     "copy": {"table", "from", "to"},
-    "vacuum": {"table", "freeze"},
+    "vacuum": {"table", "freeze", "parallel"},
     "rewrite": {"table"},
     "fillfactor": {"table", "percent"},
     "begin": {"isolation"},

@@ -187,9 +187,6 @@ def page() -> str:
         "- Storage parameters: "
         + ", ".join(f"`{line}`" for line in limited("storage_parameters.txt"))
         + ".",
-        "",
-        "Parallel workers of 19's autovacuum share their memory and cost, which is not played for "
-        "VACUUM either; without them `autovacuum_parallel_workers` of a table has no effect.",
     ]
     return "\n".join(lines) + "\n"
 

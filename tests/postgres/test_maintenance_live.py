@@ -69,7 +69,7 @@ maintenance = [
   { do = "reindex", table = "t", after = 1100 },
   { do = "analyze", table = "t", after = 1300 },
   { do = "cluster", table = "t", index = "t_pkey", after = 1500 },
-  { do = "vacuum", freeze = true, table = "t", after = 1700 },
+  { do = "vacuum", freeze = true, parallel = 2, table = "t", after = 1700 },
   { do = "vacuum full", table = "t", at_frac = 0.7 },
   { do = "truncate", table = "t", at_frac = 0.9 },
   { do = "vacuum", table = "t", at_frac = 1.0 },

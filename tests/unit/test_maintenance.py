@@ -68,6 +68,8 @@ def _profile(*commands: Json, run: Json | None = None) -> Profile:
         (VACUUM, {"clients": 2}, "run.maintenance[0].after: found 100, expected at_frac"),
         ({**VACUUM, "table": "other"}, {}, "run.maintenance[0].table: found 'other'"),
         ({**VACUUM, "do": "analyze", "freeze": True}, {}, "run.maintenance[0].freeze"),
+        ({**VACUUM, "do": "vacuum full", "parallel": 2}, {}, "run.maintenance[0].parallel"),
+        ({**VACUUM, "parallel": 1025}, {}, "run.maintenance[0].parallel"),
         ({**VACUUM, "index": "child_pkey"}, {}, "run.maintenance[0].index"),
         ({**VACUUM, "do": "cluster"}, {}, "run.maintenance[0].index: missing"),
         ({**VACUUM, "do": "reindex", "index": "no"}, {}, "run.maintenance[0].index: found 'no'"),
@@ -104,7 +106,9 @@ def test_autovacuum_beside_is_refused() -> None:
 
 def test_a_profile_keeps_its_commands() -> None:
     """Stages start from files: what is written is read as it was."""
-    profile = _profile(VACUUM, {"do": "reindex", "table": "child", "at_frac": 0.25})
+    profile = _profile(
+        {**VACUUM, "parallel": 3}, {"do": "reindex", "table": "child", "at_frac": 0.25}
+    )
     assert parse_profile(to_json(profile)) == profile
     assert [command.do for command in profile.workload.run.maintenance] == ["vacuum", "reindex"]
 
@@ -142,6 +146,8 @@ def test_statements_name_what_is_meant() -> None:
 
     assert sql("vacuum") == 'VACUUM "a ""b"""'
     assert sql("vacuum", freeze=True) == 'VACUUM (FREEZE) "a ""b"""'
+    assert sql("vacuum", parallel=2) == 'VACUUM (PARALLEL 2) "a ""b"""'
+    assert sql("vacuum", freeze=True, parallel=1) == 'VACUUM (FREEZE, PARALLEL 1) "a ""b"""'
     assert sql("vacuum full") == 'VACUUM (FULL) "a ""b"""'
     assert sql("analyze") == 'ANALYZE "a ""b"""'
     assert sql("truncate") == 'TRUNCATE "a ""b"""'

@@ -132,8 +132,9 @@ def _maintenance(
             one["index"] = next(index["name"] for index in btrees if "unique" in index)
         elif one["do"] == "reindex" and table["indexes"] and draw.rarely(2):
             one["index"] = draw.of(table["indexes"])["name"]
-        elif one["do"] == "vacuum" and draw.rarely(3):
-            one["freeze"] = True
+        elif one["do"] == "vacuum":
+            one |= {"freeze": True} if draw.rarely(3) else {}
+            one |= {"parallel": draw.of((1, 2, 5))} if draw.rarely(3) else {}
         if made and draw.rarely(4):
             one |= {key: made[-1][key] for key in ("after", "at_frac") if key in made[-1]}
         elif is_alone and draw.rarely(2):

@@ -97,7 +97,7 @@ pub(crate) use session::Scanned;
 pub use session::SessionId;
 pub(crate) use steady::Target;
 pub use table::{Table, TableDefinition};
-pub use vacuum::{Relation, RunningVacuum, VacuumStep};
+pub use vacuum::{ParallelSettings, Relation, RunningVacuum, VacuumStep};
 
 pub use crate::row::{Assignment, Assignments, Change, ColumnDefinition, Row};
 
@@ -182,6 +182,7 @@ pub struct Database {
     eager: vacuum::EagerScans,
     gin_settings: GinSettings,
     memory_settings: MemorySettings,
+    parallel_settings: vacuum::ParallelSettings,
 }
 
 impl Database {
@@ -204,6 +205,7 @@ impl Database {
             eager: vacuum::EagerScans::default(),
             gin_settings: GinSettings::default(),
             memory_settings: MemorySettings::default(),
+            parallel_settings: vacuum::ParallelSettings::default(),
         }
     }
 
@@ -278,6 +280,11 @@ impl Database {
     /// From now on commands have this memory.
     pub const fn set_memory_settings(&mut self, settings: MemorySettings) {
         self.memory_settings = settings;
+    }
+
+    /// From now on VACUUM has parallel workers by these settings.
+    pub const fn set_parallel_settings(&mut self, settings: vacuum::ParallelSettings) {
+        self.parallel_settings = settings;
     }
 
     /// From now on a new GIN is worked on with these settings.

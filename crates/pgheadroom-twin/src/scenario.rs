@@ -208,10 +208,15 @@ impl Script<'_> {
                 to,
                 line_bytes,
             } => self.copy(db, step, table, *from..=*to, line_bytes)?,
-            Command::Vacuum { table, freeze } => {
+            Command::Vacuum {
+                table,
+                freeze,
+                parallel,
+            } => {
                 let table = self.loaded[number_of(self.spec, table)].table;
                 let options = VacuumOptions {
                     freeze: *freeze,
+                    max_workers: *parallel,
                     ..VacuumOptions::default()
                 };
                 db.vacuum_as(table, options);

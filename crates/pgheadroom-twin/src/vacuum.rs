@@ -25,6 +25,7 @@ use crate::vm::{ForkTruncation, Visibility};
 use crate::watch::{self, EventKind};
 
 mod dead_items;
+mod dsa;
 pub mod eager;
 mod page;
 mod scan;
@@ -77,6 +78,10 @@ pub struct VacuumOptions {
     pub truncate: bool,
     /// What dead line pointers may take, in kB: `maintenance_work_mem` or `autovacuum_work_mem`.
     pub memory_kb: u32,
+    /// The option PARALLEL: so many workers at most. Autovacuum's are a setting.
+    pub max_workers: u32,
+    /// Whether it has some, and dead line pointers are in memory that they share.
+    pub shares_memory: bool,
 }
 
 impl VacuumOptions {
@@ -94,6 +99,8 @@ impl VacuumOptions {
         by_itself: false,
         truncate: true,
         memory_kb: 65_536,
+        max_workers: 0,
+        shares_memory: false,
     };
     /// Autovacuum's.
     pub const BY_ITSELF: Self = Self {

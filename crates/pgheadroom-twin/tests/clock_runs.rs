@@ -34,6 +34,10 @@ fn profile(rows: u32, operations: u32, (column, reloptions, server): (&str, &str
 }
 
 fn played(text: &str, per_s: f64, seed: u64, windows: u32) -> Outcome {
+    played_on("18.4", text, per_s, seed, windows)
+}
+
+fn played_on(version: &str, text: &str, per_s: f64, seed: u64, windows: u32) -> Outcome {
     let spec = ProfileSpec::from_json(text).unwrap();
     let conditions = Conditions {
         interleaving: seed,
@@ -44,7 +48,7 @@ fn played(text: &str, per_s: f64, seed: u64, windows: u32) -> Outcome {
         }),
         ..Conditions::default()
     };
-    let version = "18.4".parse().unwrap();
+    let version = version.parse().unwrap();
     let (_, outcome) = play(&spec, version, &conditions, &Monitor::default()).unwrap();
     outcome
 }
@@ -108,6 +112,36 @@ fn the_cost_limit_stretches_a_vacuum() {
     assert!(short > none);
     let ratio = (long - none) / (short - none);
     assert!((15.0..=25.0).contains(&ratio), "{ratio}");
+}
+
+/// From 19 on autovacuum's workers have parallel ones for indexes, unless the table says 0: a
+/// vacuum does the same, and is over sooner.
+#[test]
+fn parallel_workers_shorten_a_vacuum() {
+    let vacuumed = |workers: u32, least: &str, own: &str| {
+        let server = format!(
+            r#""autovacuum": true, "autovacuum_naptime_s": 2,
+            "settings": {{"autovacuum_vacuum_cost_delay": "20ms",
+                "autovacuum_max_parallel_workers": "{workers}",
+                "min_parallel_index_scan_size": "{least}"}}"#
+        );
+        let text = profile(20_000, 9_000, ("abalance", own, &server));
+        let outcome = played_on("19rc1", &text, 500.0, 1, 0);
+        let all = &happened(&outcome).maintained;
+        let vacuum = all.iter().find(|done| done.is_vacuum).unwrap();
+        (
+            vacuum.scanned_pages,
+            vacuum.ended_s.unwrap() - vacuum.began_s,
+        )
+    };
+    let none = vacuumed(0, "0", "");
+    let some = vacuumed(4, "0", "");
+    assert_eq!(none.0, some.0);
+    assert!(some.1 < none.1, "{some:?} {none:?}");
+    let small = vacuumed(4, "512kB", "");
+    let own = r#""autovacuum_parallel_workers": "0""#;
+    assert_eq!(small, none, "its indexes are small");
+    assert_eq!(vacuumed(4, "0", own), none);
 }
 
 /// Checkpoints by time, and by WAL; the images that follow them.

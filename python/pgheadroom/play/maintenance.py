@@ -49,7 +49,10 @@ def statement(command: Maintenance) -> str:
     table = quoting.identifier(command.table)
     match command.do:
         case "vacuum":
-            return f"VACUUM (FREEZE) {table}" if command.freeze else f"VACUUM {table}"
+            options = ["FREEZE"] * command.freeze
+            if command.parallel:
+                options.append(f"PARALLEL {command.parallel}")
+            return f"VACUUM ({', '.join(options)}) {table}" if options else f"VACUUM {table}"
         case "vacuum full":
             return f"VACUUM (FULL) {table}"
         case "analyze":
@@ -63,6 +66,11 @@ def statement(command: Maintenance) -> str:
         case "cluster":
             assert command.index is not None, "the format wants one"
             return f"CLUSTER {table} USING {quoting.identifier(command.index)}"
+
+
+def workers_of(command: Maintenance) -> str:
+    """The SQL by which a session has the parallel workers of a command, and no others."""
+    return f"SET max_parallel_maintenance_workers = {command.parallel}"
 
 
 def _holds(ran: Ran) -> bool:
@@ -210,6 +218,7 @@ class Maintainer:
     def _run(self, commands: Iterable[Maintenance]) -> None:
         assert self._session is not None, "it was opened before"
         for command in commands:
+            self._session.execute(workers_of(command).encode())
             self._session.execute(statement(command).encode())
             found: Relations = read_relations(
                 self._session, self.profile.table_names, left_out_gins(self.profile)

@@ -25,6 +25,8 @@ def check_maintenance(profile: Profile) -> None:
         _check_time(path, command, run)
         if command.freeze and command.do != "vacuum":
             fail(f"{path}.freeze", True, 'false, or do = "vacuum"')
+        if command.parallel and command.do != "vacuum":
+            fail(f"{path}.parallel", command.parallel, '0, or do = "vacuum"')
         if command.index is not None and command.do not in ("reindex", "cluster"):
             fail(f"{path}.index", command.index, 'none, or do = "reindex" or "cluster"')
         if command.do == "cluster" and command.index is None:

@@ -194,13 +194,17 @@ class Maintenance:
     A command that another session runs between two transactions.
 
     Exactly one of `after`, so many transactions, and `at_frac` is set. `index` is that of `reindex`
-    (None: all of the table's) and `cluster`; `freeze` is VACUUM's option.
+    (None: all of the table's) and `cluster`; `freeze` and `parallel`, so many workers at most, are
+    VACUUM's options.
     """
 
     do: MaintenanceCommand
     table: Text
     index: Text | None = field(default=None, metadata=in_file(unless_none=True))
     freeze: bool = field(default=False, metadata=in_file(unless_empty=True))
+    parallel: Annotated[int, between(0, 1024)] = field(
+        default=0, metadata=in_file(unless_empty=True)
+    )
     after: Annotated[int, between(0, 2**31 - 1)] | None = field(
         default=None, metadata=in_file(unless_none=True)
     )

@@ -83,6 +83,7 @@ impl Autovacuum {
                     then_analyze,
                 } => {
                     let before = db.wal().pages().dirtied();
+                    let speedup = db.vacuum_index_speedup(running);
                     let step = db.vacuum_step(running);
                     let dirtied = db.wal().pages().dirtied() - before;
                     // Itself, and in the heap its entry in the free space map.
@@ -94,13 +95,19 @@ impl Autovacuum {
                     let hurries = running.hurries();
                     match step {
                         VacuumStep::Pages(_) | VacuumStep::IndexPages(_) => {
+                            // Each process sleeps for its own share of the cost.
+                            let at_once = if matches!(step, VacuumStep::IndexPages(_)) {
+                                speedup
+                            } else {
+                                1.0
+                            };
                             job.scanned_pages += if read.1 == 2 { read.0 } else { 0 };
                             let cost_s = if hurries {
                                 f64::from(read.0) * PAGE_S
                             } else {
                                 self.cost_s(job.place, read, dirtied, db)
                             };
-                            self.go_on(position, job, cost_s);
+                            self.go_on(position, job, cost_s / at_once);
                         }
                         VacuumStep::Done(done) => {
                             let then_analyze = *then_analyze;

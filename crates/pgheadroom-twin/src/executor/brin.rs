@@ -284,6 +284,11 @@ impl Brin {
         self.write(self.ranges.len() - 1, wal)
     }
 
+    /// Pages of its file.
+    pub fn page_count(&self) -> u32 {
+        self.pages.blocks()
+    }
+
     /// What VACUUM does to the pages, before it summarises.
     pub fn vacuum(&mut self, wal: &mut Wal) {
         self.pages.vacuum(wal);

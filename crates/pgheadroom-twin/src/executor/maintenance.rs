@@ -16,6 +16,8 @@ pub enum Maintenance {
     Vacuum {
         /// With the option FREEZE.
         freeze: bool,
+        /// With the option PARALLEL: so many workers at most.
+        parallel: u32,
     },
     /// VACUUM FULL.
     VacuumFull,
@@ -47,9 +49,10 @@ impl Database {
     /// Inside a transaction.
     pub fn maintain(&mut self, table: TableId, what: Maintenance) -> Result<(), StatementError> {
         match what {
-            Maintenance::Vacuum { freeze } => {
+            Maintenance::Vacuum { freeze, parallel } => {
                 let options = VacuumOptions {
                     freeze,
+                    max_workers: parallel,
                     ..VacuumOptions::default()
                 };
                 self.vacuum_as(table, options);

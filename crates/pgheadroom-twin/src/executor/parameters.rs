@@ -12,6 +12,9 @@ pub struct StorageParameters {
     /// How many pages of a region an eager scan may look at in vain, of
     /// `vacuum_max_eager_freeze_failure_rate`, if not the setting's.
     pub eager_fails: Option<u32>,
+    /// `autovacuum_parallel_workers`: at most so many for the indexes; as many as they are worth
+    /// where it is absent or -1.
+    pub autovacuum_workers: Option<u32>,
     /// Autovacuum's ages of freezing, if not the settings'.
     pub freeze: FreezeAges<Option<u32>>,
 }
@@ -22,6 +25,7 @@ impl Default for StorageParameters {
             truncates: true,
             toast_target: TOAST_TUPLE_THRESHOLD,
             eager_fails: None,
+            autovacuum_workers: None,
             freeze: FreezeAges::default(),
         }
     }

@@ -16,8 +16,10 @@ use crate::wal::Wal;
 
 mod heap_log;
 mod index_pass;
+mod workers;
 
 use heap_log::HeapLog;
+pub use workers::ParallelSettings;
 
 /// A VACUUM of a table, or of its TOAST table, in progress.
 #[derive(Debug)]
@@ -29,6 +31,8 @@ pub struct RunningVacuum {
     phase: Phase,
     /// Whether autovacuum does it.
     by_itself: bool,
+    /// Parallel workers that it has for the indexes.
+    workers: u32,
     /// What the pass over the index did, until its end.
     open: Option<OpenDeletion>,
     /// Whether the heap's first pass is at its end.
@@ -283,10 +287,12 @@ impl Database {
         assert!(self.procs.current().is_none(), "VACUUM in a transaction");
         let oldest_xmin = self.procs.oldest_xmin();
         let table = self.relation(relation);
+        let workers = self.parallel_workers(&options, table);
         let options = VacuumOptions {
             has_indexes: table.has_indexes(),
             truncate: options.truncate && table.class.parameters.truncates,
             memory_kb: self.memory_settings.of_vacuum(options.by_itself),
+            shares_memory: workers > 0,
             ..self.by_age(options, table, oldest_xmin)
         };
         let options = VacuumOptions {
@@ -300,6 +306,7 @@ impl Database {
             scan: VacuumScan::new(&self.behaviour, options, table.heap.page_count()),
             phase: Phase::Scan,
             by_itself: options.by_itself,
+            workers,
             open: None,
             is_last_round: false,
             passes: vec![None; table.indexes.btrees.len()],
@@ -361,6 +368,12 @@ impl Database {
             _ if running.scan.needs_index_pass() => heap as u64 + indexes,
             _ => heap as u64,
         }
+    }
+
+    /// How many times as fast as one process a VACUUM's processes go over the indexes.
+    #[must_use]
+    pub fn vacuum_index_speedup(&self, running: &RunningVacuum) -> f64 {
+        self.index_speedup(running.workers, self.relation(running.relation))
     }
 
     /// The table, or its TOAST table.

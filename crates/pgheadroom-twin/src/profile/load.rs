@@ -89,6 +89,7 @@ pub fn database(server: &ServerSpec, version: PgVersion) -> Database {
     db.set_eager_fails(server.eager_fails());
     db.set_gin_settings(gin);
     db.set_memory_settings(memory);
+    db.set_parallel_settings(server.parallel_settings());
     if server.wal_level == WalLevel::Minimal {
         db.wal_mut()
             .skip_new_relations(wal_skip_threshold_pages(server));

@@ -7,7 +7,7 @@ use pgheadroom_layout::{Behaviour, Storage};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny};
 
-use crate::executor::{FreezeAges, GinSettings};
+use crate::executor::{FreezeAges, GinSettings, ParallelSettings};
 use crate::memory_settings::MemorySettings;
 use crate::profile::{ages, setting_values};
 use crate::vacuum::eager::fails_per_region;
@@ -115,6 +115,19 @@ impl ServerSpec {
             autovacuum_work_mem: self
                 .kilobytes("autovacuum_work_mem")
                 .map_or(maintenance_work_mem, |memory| memory.max(least)),
+        }
+    }
+
+    /// When VACUUM has parallel workers.
+    #[must_use]
+    pub fn parallel_settings(&self) -> ParallelSettings {
+        let whole = |name: &str| setting_values::whole(name, self.settings.get(name)?);
+        let least = whole("min_parallel_index_scan_size"); // in pages
+        let helpers = whole("autovacuum_max_parallel_workers");
+        let defaults = ParallelSettings::default();
+        ParallelSettings {
+            least_index_pages: least.unwrap_or(defaults.least_index_pages),
+            autovacuum_workers: helpers.unwrap_or(defaults.autovacuum_workers),
         }
     }
 

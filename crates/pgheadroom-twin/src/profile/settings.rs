@@ -99,10 +99,12 @@ pub fn parameters(reloptions: &BTreeMap<String, String>, prefix: &str) -> Storag
     let rate = given("vacuum_max_eager_freeze_failure_rate");
     let rate = rate.and_then(|value| value.trim().parse::<f64>().ok());
     let target = given("toast_tuple_target").and_then(|value| value.trim().parse().ok());
+    let workers = given("autovacuum_parallel_workers");
     StorageParameters {
         truncates: !given("vacuum_truncate").is_some_and(|value| is_same(value.trim(), "off")),
         toast_target: target.unwrap_or(known.toast_target),
         eager_fails: rate.map(fails_per_region),
+        autovacuum_workers: workers.and_then(|value| value.trim().parse().ok()),
         freeze: FreezeAges {
             xid: ages(""),
             multixact: ages("multixact_"),
@@ -174,18 +176,9 @@ mod tests {
         assert_eq!(becomes("autovacuum_freeze_min_age", "50"), Becomes::Unknown);
         assert_eq!(becomes("seq_page_cost", "1"), Becomes::NoEffect);
         assert_eq!(becomes("vacuum_freeze_min_age", "0"), Becomes::Modelled);
-        let parallel = |workers| becomes("autovacuum_max_parallel_workers", workers);
-        assert_eq!(parallel("0"), Becomes::NoEffect);
-        assert_eq!(parallel("2"), Becomes::Refused(OTHER_VALUE));
         assert_eq!(
             becomes("autovacuum_freeze_score_weight", "0"),
             Becomes::Modelled
-        );
-        let parameter = Becomes::of(STORAGE_PARAMETERS, "autovacuum_parallel_workers", "4");
-        assert_eq!(
-            parameter,
-            Becomes::NoEffect,
-            "none beside no server-wide ones"
         );
     }
 
@@ -207,6 +200,16 @@ mod tests {
             becomes("vacuum_truncate", "off"),
             Becomes::Refused(OTHER_VALUE)
         );
+    }
+
+    /// Without a number of its own a table has as many parallel workers as its indexes are worth.
+    #[test]
+    fn parallel_workers() {
+        for (text, workers) in [("-1", None), ("0", Some(0)), (" 3", Some(3))] {
+            let given = [("autovacuum_parallel_workers".to_owned(), text.to_owned())];
+            let own = parameters(&BTreeMap::from(given), "");
+            assert_eq!(own.autovacuum_workers, workers);
+        }
     }
 
     /// Ages of freezing are a table's own, and its TOAST table's by their prefix.

@@ -539,6 +539,9 @@ pub struct MaintenanceSpec {
     /// Of `vacuum`: with the option FREEZE.
     #[serde(default)]
     pub freeze: bool,
+    /// Of `vacuum`: with the option PARALLEL, so many workers at most.
+    #[serde(default)]
+    pub parallel: u32,
     /// After how many transactions; this or a fraction.
     #[serde(default)]
     pub after: Option<u64>,

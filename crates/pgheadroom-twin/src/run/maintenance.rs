@@ -73,6 +73,7 @@ fn command_of(
     Ok(match asked.command {
         CommandName::Vacuum => Maintenance::Vacuum {
             freeze: asked.freeze,
+            parallel: asked.parallel,
         },
         CommandName::VacuumFull => Maintenance::VacuumFull,
         CommandName::Analyze => Maintenance::Analyze,

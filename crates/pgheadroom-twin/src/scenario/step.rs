@@ -57,6 +57,9 @@ pub enum Command {
         /// With the option FREEZE.
         #[serde(default)]
         freeze: bool,
+        /// With the option PARALLEL: so many workers at most.
+        #[serde(default)]
+        parallel: u32,
     },
     /// VACUUM FULL.
     Rewrite {

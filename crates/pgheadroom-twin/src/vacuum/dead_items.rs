@@ -19,7 +19,11 @@ enum Memory {
     /// To 16: an array of TIDs.
     Array { items: u64, max_items: u64 },
     /// From 17 on.
-    TidStore { store: TidStore, max_bytes: u64 },
+    TidStore {
+        store: TidStore,
+        max_bytes: u64,
+        is_shared: bool,
+    },
 }
 
 /// VACUUM skips the indexes only if what it remembers takes less.
@@ -36,17 +40,18 @@ const fn max_dead_items(bytes: u64) -> u64 {
 }
 
 impl DeadItems {
-    /// None yet, of a table of so many pages, in so many kB.
+    /// None yet, of a table of so many pages, in so many kB; shared where there are parallel
+    /// workers, which to 16 makes no difference.
     ///
     /// Source: `dead_items_max_items`, src/backend/access/heap/vacuumlazy.c (REL_15_STABLE);
-    /// `dead_items_alloc`, same file (REL_18_STABLE). Differs: an index is never vacuumed in
-    /// parallel.
-    pub fn new(behaviour: &Behaviour, memory_kb: u32, rel_pages: u32) -> Self {
+    /// `dead_items_alloc`, same file (REL_18_STABLE).
+    pub fn new(behaviour: &Behaviour, memory_kb: u32, rel_pages: u32, is_shared: bool) -> Self {
         let max_bytes = u64::from(memory_kb.max(1)) << 10;
         let memory = if behaviour.vacuum_has_tid_store {
             Memory::TidStore {
-                store: TidStore::new(max_bytes),
+                store: TidStore::new(max_bytes, is_shared),
                 max_bytes,
+                is_shared,
             }
         } else {
             const MAX_ALLOC_SIZE: u64 = 0x3fff_ffff;
@@ -96,9 +101,9 @@ impl DeadItems {
             Memory::Array { items, max_items } => {
                 max_items - items < u64::from(MAX_HEAP_TUPLES_PER_PAGE)
             }
-            Memory::TidStore { store, max_bytes } => {
-                !self.pages.is_empty() && store.allocated() > *max_bytes
-            }
+            Memory::TidStore {
+                store, max_bytes, ..
+            } => !self.pages.is_empty() && store.allocated() > *max_bytes,
         }
     }
 
@@ -115,7 +120,11 @@ impl DeadItems {
         self.pages.clear();
         match &mut self.memory {
             Memory::Array { items, .. } => *items = 0,
-            Memory::TidStore { store, max_bytes } => *store = TidStore::new(*max_bytes),
+            Memory::TidStore {
+                store,
+                max_bytes,
+                is_shared,
+            } => *store = TidStore::new(*max_bytes, *is_shared),
         }
     }
 
@@ -136,7 +145,7 @@ mod tests {
 
     fn rounds(version: &str, memory_kb: u32, pages: u32, items: u16) -> u32 {
         let behaviour = version.parse::<PgVersion>().unwrap().behaviour();
-        let mut dead = DeadItems::new(&behaviour, memory_kb, pages);
+        let mut dead = DeadItems::new(&behaviour, memory_kb, pages, false);
         let mut rounds = 1;
         for block in 0..pages {
             if dead.are_enough() {

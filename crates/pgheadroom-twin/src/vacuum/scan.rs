@@ -70,7 +70,12 @@ impl VacuumScan {
         Self {
             options,
             done: Vacuumed::default(),
-            dead_items: DeadItems::new(behaviour, options.memory_kb, rel_pages),
+            dead_items: DeadItems::new(
+                behaviour,
+                options.memory_kb,
+                rel_pages,
+                options.shares_memory,
+            ),
             reclaimed: 0,
             early_rounds: 0,
             nonempty_pages: 0,

@@ -5,48 +5,31 @@
 //!           up to 3 offsets lie in the child's pointer itself; more are a bitmap, from the bump
 //! ```
 //!
+//! Where parallel workers read it, all of it is in an area of shared memory (`dsa`).
+//!
 //! Only what is allocated is kept here, not what is stored. Blocks come in ascending order, so that
 //! of each level of the tree the last node alone grows.
 
-/// A class of nodes: what a node of it may hold, and the slab that they come from.
-struct SizeClass {
-    /// Children at most.
-    fanout: u16,
-    /// Bytes of a block of the slab.
-    block_bytes: u64,
-    /// Nodes in a block.
-    nodes_per_block: u64,
+use crate::vacuum::dsa::Dsa;
+
+/// Children of a node at most, by class, in memory of one process.
+///
+/// Source: `RT_FANOUT_4`, `RT_FANOUT_16_LO`, `RT_FANOUT_16_HI`, `RT_FANOUT_48` and
+/// `RT_FANOUT_256`, src/include/lib/radixtree.h (REL_18_STABLE), of a server with 64 bits.
+const FANOUTS: [u16; CLASSES] = [4, 16, 32, 64, 256];
+/// The same with `RT_SHMEM`, in which nodes fit into classes of an area.
+const SHARED_FANOUTS: [u16; CLASSES] = [4, 15, 32, 62, 256];
+/// How many classes of nodes there are.
+const CLASSES: usize = 5;
+
+/// Bytes of a node of a class: a header and its keys' bytes, then 8 bytes a child.
+///
+/// Source: `RT_SIZE_CLASS_INFO`, src/include/lib/radixtree.h (REL_18_STABLE).
+const fn node_bytes(class: usize, fanout: u16) -> u64 {
+    const HEADERS: [u64; CLASSES] = [8, 40, 40, 16 + 256, 8 + 32];
+    HEADERS[class] + 8 * fanout as u64
 }
 
-impl SizeClass {
-    /// Source: `RT_SIZE_CLASS_INFO` and `RT_SLAB_BLOCK_SIZE`, src/include/lib/radixtree.h;
-    /// `SlabContextCreate`, src/backend/utils/mmgr/slab.c (REL_18_STABLE).
-    const fn new(fanout: u16, node_bytes: u64) -> Self {
-        const SLAB_DEFAULT_BLOCK_SIZE: u64 = 8192;
-        const BLOCK_HEADER: u64 = 48;
-        const CHUNK_HEADER: u64 = 8;
-        let wanted = (node_bytes * 32).next_power_of_two();
-        let block_bytes = if wanted > SLAB_DEFAULT_BLOCK_SIZE {
-            wanted
-        } else {
-            SLAB_DEFAULT_BLOCK_SIZE
-        };
-        Self {
-            fanout,
-            block_bytes,
-            nodes_per_block: (block_bytes - BLOCK_HEADER) / (node_bytes + CHUNK_HEADER),
-        }
-    }
-}
-
-/// Of a server with 64 bits: a node's header and its keys' bytes, then 8 bytes a child.
-const SIZE_CLASSES: [SizeClass; 5] = [
-    SizeClass::new(4, 8 + 4 * 8),
-    SizeClass::new(16, 40 + 16 * 8),
-    SizeClass::new(32, 40 + 32 * 8),
-    SizeClass::new(64, 16 + 256 + 64 * 8),
-    SizeClass::new(256, 8 + 32 + 256 * 8),
-];
 /// Levels of a tree over block numbers.
 const LEVELS: usize = 4;
 /// Bits of a level. Source: `RT_SPAN`.
@@ -59,46 +42,65 @@ struct Node {
     class: usize,
 }
 
-/// The nodes of a class.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Slab {
-    nodes: u64,
-    blocks: u64,
+/// Where nodes and bitmaps are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Memory {
+    /// Of one process.
+    Contexts { slabs: [Slab; CLASSES], bump: Bump },
+    /// Shared with parallel workers.
+    Area(Dsa),
 }
 
 /// What a TID store has allocated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TidStore {
-    allocated: u64,
-    slabs: [Slab; SIZE_CLASSES.len()],
+    memory: Memory,
+    fanouts: [u16; CLASSES],
     /// The last node of each level, from the leaves up; `height` of them are there.
     last: [Node; LEVELS],
     height: usize,
     last_block: Option<u32>,
-    bump: Bump,
 }
 
 impl TidStore {
-    /// An empty one, for so many bytes.
+    /// An empty one, for so many bytes, of one process or shared.
     ///
-    /// Source: `TidStoreCreateLocal`, src/backend/access/common/tidstore.c; `RT_CREATE`,
-    /// src/include/lib/radixtree.h (REL_18_STABLE).
-    pub fn new(max_bytes: u64) -> Self {
+    /// Source: `TidStoreCreateLocal` and `TidStoreCreateShared`,
+    /// src/backend/access/common/tidstore.c; `RT_CREATE`, src/include/lib/radixtree.h
+    /// (REL_18_STABLE).
+    pub fn new(max_bytes: u64, is_shared: bool) -> Self {
+        /// `sizeof(RT_RADIX_TREE_CONTROL)`, of which a process has its own elsewhere.
+        const CONTROL: u64 = 64;
+        let (memory, fanouts) = if is_shared {
+            let mut area = Dsa::new(max_bytes);
+            area.allocate(CONTROL);
+            (Memory::Area(area), SHARED_FANOUTS)
+        } else {
+            let contexts = Memory::Contexts {
+                slabs: std::array::from_fn(|class| Slab::new(node_bytes(class, FANOUTS[class]))),
+                bump: Bump::new(max_bytes),
+            };
+            (contexts, FANOUTS)
+        };
         let mut store = Self {
-            allocated: Bump::FIRST_BLOCK,
-            slabs: [Slab::default(); SIZE_CLASSES.len()],
+            memory,
+            fanouts,
             last: [Node::default(); LEVELS],
             height: 1,
             last_block: None,
-            bump: Bump::new(max_bytes),
         };
         store.allocate_node(0);
         store
     }
 
     /// Bytes. Source: `TidStoreMemoryUsage`, src/backend/access/common/tidstore.c (REL_18_STABLE).
-    pub const fn allocated(&self) -> u64 {
-        self.allocated
+    pub fn allocated(&self) -> u64 {
+        match &self.memory {
+            Memory::Contexts { slabs, bump } => {
+                slabs.iter().map(Slab::allocated).sum::<u64>() + bump.allocated
+            }
+            Memory::Area(area) => area.allocated(),
+        }
     }
 
     /// Notes the offsets of a block behind the last one, in ascending order: how many, and the
@@ -113,7 +115,11 @@ impl TidStore {
         self.insert(block);
         if offsets > OFFSETS_IN_POINTER {
             let words = u64::from(last_offset / WORD_BITS) + 1;
-            self.allocated += self.bump.allocate(HEADER + words * 8);
+            let bytes = HEADER + words * 8;
+            match &mut self.memory {
+                Memory::Contexts { bump, .. } => bump.allocate(bytes),
+                Memory::Area(area) => area.allocate(bytes),
+            }
         }
     }
 
@@ -160,34 +166,73 @@ impl TidStore {
     fn add_child(&mut self, level: usize) {
         let Node { children, class } = self.last[level];
         self.last[level].children += 1;
-        if children == SIZE_CLASSES[class].fanout {
+        if children == self.fanouts[class] {
             self.allocate_node(class + 1);
-            self.slabs[class].nodes -= 1;
+            self.free_node(class);
             self.last[level].class += 1;
         }
+    }
+
+    fn allocate_node(&mut self, class: usize) {
+        match &mut self.memory {
+            Memory::Contexts { slabs, .. } => slabs[class].allocate(),
+            Memory::Area(area) => area.allocate(node_bytes(class, self.fanouts[class])),
+        }
+    }
+
+    fn free_node(&mut self, class: usize) {
+        match &mut self.memory {
+            Memory::Contexts { slabs, .. } => slabs[class].nodes -= 1,
+            Memory::Area(area) => area.free(node_bytes(class, self.fanouts[class])),
+        }
+    }
+}
+
+/// The nodes of a class, in blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Slab {
+    nodes: u64,
+    blocks: u64,
+    block_bytes: u64,
+    nodes_per_block: u64,
+}
+
+impl Slab {
+    /// Source: `RT_SLAB_BLOCK_SIZE`, src/include/lib/radixtree.h; `SlabContextCreate`,
+    /// src/backend/utils/mmgr/slab.c (REL_18_STABLE).
+    fn new(node_bytes: u64) -> Self {
+        const SLAB_DEFAULT_BLOCK_SIZE: u64 = 8192;
+        const BLOCK_HEADER: u64 = 48;
+        const CHUNK_HEADER: u64 = 8;
+        let wanted = (node_bytes * 32).next_power_of_two();
+        let block_bytes = wanted.max(SLAB_DEFAULT_BLOCK_SIZE);
+        Self {
+            nodes: 0,
+            blocks: 0,
+            block_bytes,
+            nodes_per_block: (block_bytes - BLOCK_HEADER) / (node_bytes + CHUNK_HEADER),
+        }
+    }
+
+    const fn allocated(&self) -> u64 {
+        self.blocks * self.block_bytes
     }
 
     /// Source: `SlabAlloc`, src/backend/utils/mmgr/slab.c (REL_18_STABLE), which fills the blocks
     /// that are there first, and keeps up to ten empty ones: since one node at a time is replaced,
     /// there are no more.
-    fn allocate_node(&mut self, class: usize) {
-        let SizeClass {
-            block_bytes,
-            nodes_per_block,
-            ..
-        } = SIZE_CLASSES[class];
-        let slab = &mut self.slabs[class];
-        if slab.nodes == slab.blocks * nodes_per_block {
-            slab.blocks += 1;
-            self.allocated += block_bytes;
+    const fn allocate(&mut self) {
+        if self.nodes == self.blocks * self.nodes_per_block {
+            self.blocks += 1;
         }
-        slab.nodes += 1;
+        self.nodes += 1;
     }
 }
 
 /// A context that only adds. Source: src/backend/utils/mmgr/bump.c (REL_18_STABLE).
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Bump {
+    allocated: u64,
     free: u64,
     next_block: u64,
     max_block: u64,
@@ -209,22 +254,22 @@ impl Bump {
             max_block >>= 1;
         }
         Self {
+            allocated: Self::FIRST_BLOCK,
             free: Self::FIRST_BLOCK - Self::CONTEXT - Self::BLOCK_HEADER,
             next_block: Self::FIRST_BLOCK,
             max_block,
         }
     }
 
-    /// Takes so many bytes, a multiple of 8; what had to be allocated for them.
-    fn allocate(&mut self, bytes: u64) -> u64 {
-        let mut allocated = 0;
+    /// Takes so many bytes, a multiple of 8.
+    fn allocate(&mut self, bytes: u64) {
         if self.free < bytes {
-            allocated = self.next_block;
-            self.next_block = (2 * self.next_block).min(self.max_block);
-            self.free = allocated - Self::BLOCK_HEADER;
+            let block = self.next_block;
+            self.allocated += block;
+            self.next_block = (2 * block).min(self.max_block);
+            self.free = block - Self::BLOCK_HEADER;
         }
         self.free -= bytes;
-        allocated
     }
 }
 
@@ -237,13 +282,13 @@ mod tests {
     use super::*;
 
     /// A tree's nodes by class, counted from all keys at once.
-    fn nodes(blocks: &[u32]) -> [u64; SIZE_CLASSES.len()] {
+    fn nodes(blocks: &[u32]) -> [u64; CLASSES] {
         let height = blocks.last().map_or(1, |&last| {
             (1..=4_u32)
                 .find(|level| u64::from(last) < 1 << (SPAN * level))
                 .unwrap()
         });
-        let mut counts = [0; SIZE_CLASSES.len()];
+        let mut counts = [0; CLASSES];
         for level in 0..height {
             let mut children: BTreeMap<u64, std::collections::BTreeSet<u64>> = BTreeMap::new();
             for &block in blocks {
@@ -254,8 +299,8 @@ mod tests {
                     .insert(of_level);
             }
             for of_node in children.values() {
-                let fits = |class: &SizeClass| of_node.len() <= usize::from(class.fanout);
-                counts[SIZE_CLASSES.iter().position(fits).unwrap()] += 1;
+                let fits = |fanout: &u16| of_node.len() <= usize::from(*fanout);
+                counts[FANOUTS.iter().position(fits).unwrap()] += 1;
             }
         }
         counts
@@ -270,7 +315,7 @@ mod tests {
         )) {
             gaps[0] -= 1;
             let mut blocks = Vec::new();
-            let mut store = TidStore::new(64 << 10);
+            let mut store = TidStore::new(64 << 10, false);
             for gap in gaps {
                 let Some(block) = blocks.last().copied().unwrap_or(0_u32).checked_add(gap) else {
                     break;
@@ -280,13 +325,16 @@ mod tests {
             }
             let counts = nodes(&blocks);
             let mut allocated = Bump::FIRST_BLOCK;
+            let Memory::Contexts { slabs, .. } = &store.memory else {
+                panic!("of one process");
+            };
             for (class, count) in counts.into_iter().enumerate() {
-                let slab = store.slabs[class];
+                let slab = slabs[class];
                 prop_assert_eq!(slab.nodes, count, "class {}", class);
-                let per_block = SIZE_CLASSES[class].nodes_per_block;
+                let per_block = slab.nodes_per_block;
                 prop_assert!(slab.blocks >= count.div_ceil(per_block));
                 prop_assert!(slab.blocks <= (count + 1).div_ceil(per_block));
-                allocated += slab.blocks * SIZE_CLASSES[class].block_bytes;
+                allocated += slab.allocated();
             }
             prop_assert_eq!(store.allocated(), allocated);
         }
@@ -305,9 +353,46 @@ mod tests {
             (2500, 1, 5, 12, 262_144),
             (1327, 1, 113, 225, 262_144),
         ] {
-            let mut store = TidStore::new(64 << 20);
+            let mut store = TidStore::new(64 << 20, false);
             (0..pages).for_each(|page| store.set(page * gap, offsets, last_offset));
             assert_eq!(store.allocated(), bytes, "{pages} pages, each {gap}");
         }
+    }
+
+    /// The same of VACUUM (PARALLEL 1), whose area grows by segments of 256 kB at least: 19rc1,
+    /// with 1 GB 18.4, by `maintenance_work_mem`.
+    #[test]
+    fn shared_bytes_are_those_of_a_server() {
+        const TABLES: [(u32, u32, usize, u16); 8] = [
+            (33, 1, 1, 1),
+            (1000, 1, 1, 1),
+            (400, 50, 1, 1),
+            (2500, 1, 5, 12),
+            (1327, 1, 113, 225),
+            (20_000, 1, 1, 1),
+            (3000, 7, 60, 200),
+            (12_000, 1, 20, 130),
+        ];
+        for (memory_mb, segments) in [
+            (1, [2, 2, 2, 3, 2, 3, 3, 5]),
+            (2, [2, 2, 2, 3, 2, 3, 3, 5]),
+            (4, [2, 2, 2, 2, 2, 4, 2, 4]),
+            (64, [4; 8]),
+            (1024, [4; 8]),
+        ] {
+            for ((pages, gap, offsets, last_offset), segments) in TABLES.into_iter().zip(segments) {
+                let mut store = TidStore::new(memory_mb << 20, true);
+                (0..pages).for_each(|page| store.set(page * gap, offsets, last_offset));
+                let case = format!("{memory_mb} MB, {pages} pages, each {gap}");
+                assert_eq!(store.allocated(), segments * (256 << 10), "{case}");
+            }
+        }
+        // Where 1 MB is full: 204,820 line pointers of the last table.
+        let mut store = TidStore::new(1 << 20, true);
+        let full = (0..).find(|&page| {
+            store.set(page, 20, 130);
+            store.allocated() > 1 << 20
+        });
+        assert_eq!(full, Some(204_820 / 20 - 1));
     }
 }

@@ -99,6 +99,11 @@ impl Pages {
         }
     }
 
+    /// Pages of the index's file.
+    pub fn blocks(&self) -> u32 {
+        u32::try_from(self.pages.len()).map_or(u32::MAX, |pages| pages.saturating_add(FIRST_PAGE))
+    }
+
     /// What comes now is logged; whoever built the index has forgotten where.
     pub fn begin_logging(&mut self) {
         self.log.is_on = true;
