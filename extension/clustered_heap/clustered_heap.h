@@ -58,6 +58,10 @@ extern void key_forget_last(Known *known);
 extern bool is_heap(Relation relation);
 extern bool has_heap_pages(Relation relation);
 
+/* maps.c */
+extern Size map_room(Relation heap, BlockNumber block, Buffer *pinned);
+extern bool map_all_visible(Relation heap, BlockNumber block);
+
 /* room.c */
 
 /* Room that a row needs on a page. */
@@ -73,8 +77,9 @@ extern uint32 map_raises;
 extern Need need_of_row(Relation heap, HeapTuple row);
 extern Size room_for(const Need *need);
 extern bool block_takes(Relation heap, BlockNumber block, const Need *need);
+extern bool full_block_takes(Relation heap, BlockNumber block, const Need *need);
 extern bool block_exists(Relation heap, BlockNumber block);
-extern Size recorded_room(Relation heap, BlockNumber block);
+extern Size recorded_room(Relation heap, BlockNumber block, Buffer *pinned);
 extern bool block_takes_or_is_told(Relation heap, BlockNumber block, const Need *need);
 extern int	recorded_blocks_with_room(Relation heap, BlockNumber *blocks, int count,
 									  const Need *need, BlockNumber *roomy, int most,

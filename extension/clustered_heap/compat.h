@@ -138,6 +138,19 @@ compat_add_page(Relation heap)
 	return block;
 }
 
+/* Whether a page is in that buffer still, which is pinned then; 16 has locators for nodes. */
+static inline bool
+compat_read_recent_buffer(Relation relation, ForkNumber fork, BlockNumber block, Buffer buffer)
+{
+#if PG_VERSION_NUM >= 160000
+	return BufferIsValid(buffer) &&
+		ReadRecentBuffer(relation->rd_locator, fork, block, buffer);
+#else
+	return BufferIsValid(buffer) &&
+		ReadRecentBuffer(relation->rd_node, fork, block, buffer);
+#endif
+}
+
 /* Options of an insert became unsigned in 19. */
 #if PG_VERSION_NUM >= 190000
 typedef uint32 InsertOptions;

@@ -16,7 +16,7 @@
 #include "clustered_heap.h"
 #include "compat.h"
 
-/* Groups of keys (group_of_key) of which the last leaf is remembered, in 64 kB. */
+/* Groups of keys (group_of_key) of which the last leaf is remembered, in 96 kB. */
 #define GROUPS 8192
 
 /* Arbitrary: enough not to follow single ones. */
@@ -26,6 +26,7 @@
 typedef struct LastLeaf
 {
 	BlockNumber leaf;			/* or P_NONE */
+	Buffer		buffer;			/* that it was in */
 	bool		is_tried;		/* whether to look there first */
 } LastLeaf;
 
@@ -145,14 +146,18 @@ side_of_key(Relation index, BTScanInsert key, Page page)
  * nbtree has filled. The index may have another file since, or be another one.
  */
 static Buffer
-remembered_page(Relation index, BlockNumber block)
+remembered_page(Relation index, const LastLeaf *last)
 {
-	Buffer		buffer;
+	Buffer		buffer = last->buffer;
 	Page		page;
 
-	if (!block_exists(index, block))
-		return InvalidBuffer;
-	buffer = ReadBuffer(index, block);
+	/* The table of buffers is asked only where it is in another one. */
+	if (!compat_read_recent_buffer(index, MAIN_FORKNUM, last->leaf, buffer))
+	{
+		if (!block_exists(index, last->leaf))
+			return InvalidBuffer;
+		buffer = ReadBuffer(index, last->leaf);
+	}
 	_bt_lockbuf(index, buffer, BT_READ);
 	page = BufferGetPage(buffer);
 	if (!PageIsNew(page) &&
@@ -168,9 +173,9 @@ remembered_page(Relation index, BlockNumber block)
  * need no descent.
  */
 static Buffer
-leaf_near(Relation index, BTScanInsert key, BlockNumber block)
+leaf_near(Relation index, BTScanInsert key, const LastLeaf *last)
 {
-	Buffer		leaf = remembered_page(index, block);
+	Buffer		leaf = remembered_page(index, last);
 	BTPageOpaque opaque;
 	BlockNumber beside;
 	Side		side;
@@ -206,7 +211,7 @@ leaf_of_key(Relation heap, Known *known, BTScanInsert key, const Place *place)
 	bool		is_near = last != NULL && last->is_tried;
 
 	if (is_near)
-		leaf = leaf_near(index, key, last->leaf);
+		leaf = leaf_near(index, key, last);
 	is_near = BufferIsValid(leaf);
 	if (!is_near)
 	{
@@ -228,6 +233,7 @@ leaf_of_key(Relation heap, Known *known, BTScanInsert key, const Place *place)
 	block = BufferGetBlockNumber(leaf);
 	last->is_tried = is_near || last->leaf == P_NONE || last->leaf == block;
 	last->leaf = block;
+	last->buffer = leaf;
 	return leaf;
 }
 

@@ -212,7 +212,7 @@ block_of_place(Relation heap, Known *known, const Place *place, const Need *need
 	BlockNumber block;
 
 	*is_empty = false;
-	if (block_exists(heap, place->neighbour) && block_takes(heap, place->neighbour, need))
+	if (block_exists(heap, place->neighbour) && full_block_takes(heap, place->neighbour, need))
 		return place->neighbour;
 	block = block_of_leaf(heap, known, place, need);
 	if (block != InvalidBlockNumber)

@@ -12,7 +12,6 @@
 #include "access/heapam.h"
 #include "access/heaptoast.h"
 #include "access/htup_details.h"
-#include "access/visibilitymap.h"
 #include "storage/bufmgr.h"
 #include "storage/freespace.h"
 #include "storage/smgr.h"
@@ -117,19 +116,15 @@ free_bytes(Page page)
 static bool
 maps_say_full(Relation heap, BlockNumber block, const Need *need)
 {
-	Buffer		vmbuffer = InvalidBuffer;
+	Buffer		pinned = InvalidBuffer;
 	Size		recorded;
-	uint8		status;
 
-	if (!compat_maps_agree || need->toasted)
-		return false;
-	status = visibilitymap_get_status(heap, block, &vmbuffer);
-	if (BufferIsValid(vmbuffer))
-		ReleaseBuffer(vmbuffer);
-	if ((status & VISIBILITYMAP_ALL_VISIBLE) == 0)
+	if (!compat_maps_agree || need->toasted || !map_all_visible(heap, block))
 		return false;
 	/* Nothing at all is what it says of a page that nobody told it of, too. */
-	recorded = GetRecordedFreeSpace(heap, block);
+	recorded = map_room(heap, block, &pinned);
+	if (BufferIsValid(pinned))
+		ReleaseBuffer(pinned);
 	return recorded > 0 && recorded + MAP_STEP <= free_for(need, need->len);
 }
 
@@ -168,12 +163,20 @@ block_exists(Relation heap, BlockNumber block)
 		block < RelationGetNumberOfBlocks(heap);
 }
 
+/* Whether the row fits on that page. */
 bool
 block_takes(Relation heap, BlockNumber block, const Need *need)
 {
 	Size		left;
 
-	return !maps_say_full(heap, block, need) && look_at_block(heap, block, need, &left);
+	return look_at_block(heap, block, need, &left);
+}
+
+/* The same of a page that is likely to be full and not in memory: the maps are asked first. */
+bool
+full_block_takes(Relation heap, BlockNumber block, const Need *need)
+{
+	return !maps_say_full(heap, block, need) && block_takes(heap, block, need);
 }
 
 /* Bytes that have to be free on a page for this row. */
@@ -183,11 +186,11 @@ room_for(const Need *need)
 	return free_for(need, need->len);
 }
 
-/* The bytes that the map calls free on that page; 0 where there is none. */
+/* The bytes that the map calls free on that page (map_room); 0 where there is none. */
 Size
-recorded_room(Relation heap, BlockNumber block)
+recorded_room(Relation heap, BlockNumber block, Buffer *pinned)
 {
-	return block_exists(heap, block) ? GetRecordedFreeSpace(heap, block) : 0;
+	return block_exists(heap, block) ? map_room(heap, block, pinned) : 0;
 }
 
 /* Whether the row fits on that page; if it does not, the map is told of it. */
@@ -211,22 +214,25 @@ int
 recorded_blocks_with_room(Relation heap, BlockNumber *blocks, int count, const Need *need,
 						  BlockNumber *roomy, int most, bool *is_whole)
 {
+	Buffer		pinned = InvalidBuffer;
 	int			found = 0;
 
+	*is_whole = true;
 	sort_blocks_down(blocks, count);
 	for (int i = 0; i < count; i++)
 	{
 		if ((i > 0 && blocks[i] == blocks[i - 1]) ||
-			recorded_room(heap, blocks[i]) < room_for(need))
+			recorded_room(heap, blocks[i], &pinned) < room_for(need))
 			continue;
 		if (found == most)
 		{
 			*is_whole = false;
-			return found;
+			break;
 		}
 		roomy[found++] = blocks[i];
 	}
-	*is_whole = true;
+	if (BufferIsValid(pinned))
+		ReleaseBuffer(pinned);
 	return found;
 }
 
@@ -306,12 +312,14 @@ is_sparse(Relation heap, const Need *need)
 	BlockNumber end = RelationGetNumberOfBlocks(heap);
 	BlockNumber count = Min(end, SAMPLED_PAGES);
 	Size		usable = BLCKSZ - SizeOfPageHeaderData - need->reserve;
+	Buffer		pinned = InvalidBuffer;
 	uint64		sum = 0;
+	bool		sparse = count > 0;
 
-	for (BlockNumber i = 0; i < count; i++)
+	for (BlockNumber i = 0; i < count && sparse; i++)
 	{
 		BlockNumber block = (BlockNumber) ((uint64) i * end / count);
-		Size		left = GetRecordedFreeSpace(heap, block);
+		Size		left = map_room(heap, block, &pinned);
 
 		if (left > usable / 2)
 		{
@@ -327,10 +335,11 @@ is_sparse(Relation heap, const Need *need)
 		if (left > need->reserve)
 			sum += Min(left - need->reserve, usable);
 		/* Not even if the pages that are left were free. */
-		if (2 * (sum + (uint64) (count - i - 1) * usable) <= (uint64) count * usable)
-			return false;
+		sparse = 2 * (sum + (uint64) (count - i - 1) * usable) > (uint64) count * usable;
 	}
-	return count > 0;
+	if (BufferIsValid(pinned))
+		ReleaseBuffer(pinned);
+	return sparse;
 }
 
 /*

@@ -293,6 +293,7 @@ static BlockNumber
 roomy_block(Relation heap, Walk *walk, const Place *place, BlockNumber highest, const Need *need)
 {
 	BlockNumber found = InvalidBlockNumber;
+	Buffer		pinned = InvalidBuffer;
 	int			left = 0;
 
 	for (int i = 0; i < walk->roomy_count; i++)
@@ -301,7 +302,7 @@ roomy_block(Relation heap, Walk *walk, const Place *place, BlockNumber highest, 
 
 		if (found == InvalidBlockNumber && block != place->neighbour && block != highest)
 		{
-			Size		recorded = recorded_room(heap, block);
+			Size		recorded = recorded_room(heap, block, &pinned);
 
 			if (recorded < walk->room)
 				continue;
@@ -311,6 +312,8 @@ roomy_block(Relation heap, Walk *walk, const Place *place, BlockNumber highest, 
 		walk->roomy[left++] = block;
 	}
 	walk->roomy_count = left;
+	if (BufferIsValid(pinned))
+		ReleaseBuffer(pinned);
 	return found;
 }
 
