@@ -20,7 +20,7 @@ enum Memory {
     Array { items: u64, max_items: u64 },
     /// From 17 on.
     TidStore {
-        store: TidStore,
+        store: Box<TidStore>,
         max_bytes: u64,
         is_shared: bool,
     },
@@ -49,7 +49,7 @@ impl DeadItems {
         let max_bytes = u64::from(memory_kb.max(1)) << 10;
         let memory = if behaviour.vacuum_has_tid_store {
             Memory::TidStore {
-                store: TidStore::new(max_bytes, is_shared),
+                store: Box::new(TidStore::new(max_bytes, is_shared)),
                 max_bytes,
                 is_shared,
             }
@@ -124,7 +124,7 @@ impl DeadItems {
                 store,
                 max_bytes,
                 is_shared,
-            } => *store = TidStore::new(*max_bytes, *is_shared),
+            } => **store = TidStore::new(*max_bytes, *is_shared),
         }
     }
 

@@ -48,7 +48,7 @@ enum Memory {
     /// Of one process.
     Contexts { slabs: [Slab; CLASSES], bump: Bump },
     /// Shared with parallel workers.
-    Area(Dsa),
+    Area(Box<Dsa>),
 }
 
 /// What a TID store has allocated.
@@ -74,7 +74,7 @@ impl TidStore {
         let (memory, fanouts) = if is_shared {
             let mut area = Dsa::new(max_bytes);
             area.allocate(CONTROL);
-            (Memory::Area(area), SHARED_FANOUTS)
+            (Memory::Area(Box::new(area)), SHARED_FANOUTS)
         } else {
             let contexts = Memory::Contexts {
                 slabs: std::array::from_fn(|class| Slab::new(node_bytes(class, FANOUTS[class]))),
