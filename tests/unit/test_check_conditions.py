@@ -132,6 +132,21 @@ def test_after_code_that_is_not_seen_a_new_column_may_be_there() -> None:
     assert unless == "index jobs_owner is there by then, which line 1 may decide"
 
 
+def test_an_index_that_was_dropped_since_is_not_there() -> None:
+    """DROP INDEX IF EXISTS settles it, for its schema, until code runs again or it is made."""
+    made = "CREATE INDEX IF NOT EXISTS jobs_owner ON jobs (note);\n"
+    for dropped, is_open in (
+        ("DROP INDEX IF EXISTS jobs_owner;\n", False),
+        ("DROP INDEX CONCURRENTLY IF EXISTS jobs_owner;\n", False),
+        ("DROP INDEX IF EXISTS other.jobs_owner;\n", True),
+        ("DROP INDEX IF EXISTS jobs_note;\n", True),
+        (f"DROP INDEX IF EXISTS jobs_owner;\n{BLIND}", True),
+    ):
+        work = _work(BLIND + dropped + made)
+        builds = [unless for _, effort, unless in work if effort == "build"]
+        assert [unless is not None for unless in builds] == [is_open], dropped
+
+
 @pytest.mark.parametrize(
     ("text", "is_part"),
     [

@@ -4,7 +4,10 @@ Whose tables the statements of a migration are, by the names that these have by 
 
 from __future__ import annotations
 
-from pgheadroom.migration.actions import Action, NamedRelation
+from dataclasses import replace
+
+from pgheadroom.migration import actions
+from pgheadroom.migration.actions import Action, MigrationStatement, NamedRelation
 from pgheadroom.migration.names import NamesNow
 from pgheadroom.migration.shape import Altered, Note, altered_of
 from pgheadroom.migration.weighing import goes_on_to_heirs
@@ -24,6 +27,7 @@ class NamedTables:
         altered: Tables that statements have touched, by their names in the profile.
         notes: What is said beside the tables.
         blind: The line of a statement that is not understood, after which nothing is sure.
+        absent: Indexes that are surely not there since the last of these: they were dropped.
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -36,6 +40,17 @@ class NamedTables:
         self.altered: dict[str, Altered] = {}
         self.notes: list[Note] = []
         self.blind: int | None = None
+        self.absent: set[NamedRelation] = set()
+
+    def take_absent(self, statement: MigrationStatement) -> None:
+        """Learn which indexes are not there after a statement, whatever was there before it."""
+        for action in statement.actions:
+            if isinstance(action, actions.DropIndex) and action.table is None:
+                self.absent.add(action.index)
+            if isinstance(action, actions.AddIndex) and action.name is not None:
+                self.absent.discard(replace(action.table, name=action.name))
+        if statement.problem is not None:
+            self.absent.clear()
 
     def of_key(self, key: str) -> Altered:
         """A table by its name in the profile."""

@@ -12,7 +12,8 @@ understood (a DO block may rename or make what it likes) it is known no more, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from pgheadroom.migration import actions
@@ -38,6 +39,7 @@ class Conditions:
         say: Takes notes.
         leave_open: Says of observed tables what cannot be judged.
         blind: The line of an earlier statement that is not understood.
+        absent: Indexes that are surely not there, for all that it may have done.
     """
 
     def __init__(
@@ -47,12 +49,14 @@ class Conditions:
         say: TakeNote,
         leave_open: Callable[[Sequence[Altered], str], None],
         blind: int | None,
+        absent: Collection[NamedRelation],
     ) -> None:
         self._names = names
         self._tables_of = tables_of
         self._say = say
         self._leave_open = leave_open
         self._blind = blind
+        self._absent = absent
         self._left_out: set[tuple[NamedRelation, str]] = set()
         self._is_made = True
 
@@ -83,6 +87,8 @@ class Conditions:
         if isinstance(action, actions.SetColumn) and action.if_not_exists:
             return f"column {action.name} is there by then, which line {self._blind} may decide"
         if isinstance(action, actions.AddIndex) and action.if_not_exists:
+            if replace(action.table, name=action.name or "") in self._absent:
+                return None
             return f"index {action.name} is there by then, which line {self._blind} may decide"
         if isinstance(action, Work | actions.AddIndex) and action.comes_with is not None:
             return (

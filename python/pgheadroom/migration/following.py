@@ -140,6 +140,7 @@ def _take_in(catalog: NamedTables, statement: MigrationStatement, held: Held) ->
     }
     long |= dict(_filled(catalog, statement, held))
     held.take(statement.line, made, long)
+    catalog.take_absent(statement)
     if statement.problem is not None and catalog.blind is None:
         catalog.blind = statement.line
 
@@ -280,7 +281,12 @@ def _conditions(catalog: NamedTables, line: int) -> Conditions:
                 altered.open.append((line, text))
 
     return Conditions(
-        catalog.names, lambda target: catalog.of(target, line), say, leave_open, catalog.blind
+        catalog.names,
+        lambda target: catalog.of(target, line),
+        say,
+        leave_open,
+        catalog.blind,
+        catalog.absent,
     )
 
 
