@@ -31,12 +31,13 @@ help: ## Show this list
 
 setup: $(STAMPS)/core ## Virtual environment, pinned dependencies, compiled core (quick when done)
 
+# Modules that are imported are compiled then; all of them take longer than the tests' share.
 $(STAMPS)/venv: requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed, found " + sys.version.split()[0] + ": make PYTHON=/path/to/python3 setup")'
 	@command -v cargo >/dev/null || { echo "cargo is needed (https://rustup.rs)" >&2; exit 1; }
 	@echo "installing the pinned dependencies into $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes --requirement requirements.lock
 	@mkdir -p $(STAMPS) && touch $@
 
 # Where the wheel's libclang is, for cargo; a LIBCLANG_PATH that is set goes before it.

@@ -97,6 +97,7 @@ def test_order_decays_as_rows_are_replaced(programs: ServerPrograms, tmp_path: P
     assert worn["clustered_pages_per_range"] < fresh["pages_per_range"] * 1.15
 
 
+@pytest.mark.long(reason="ten seconds; the other engines' decay stays")
 def test_sorted_inserts_lie_closer(newest: ServerPrograms, tmp_path: Path) -> None:
     """
     Rows that come in key order share pages with their neighbours, so a range pays less.
@@ -112,6 +113,7 @@ def test_sorted_inserts_lie_closer(newest: ServerPrograms, tmp_path: Path) -> No
     _check_foreseen(result)
 
 
+@pytest.mark.long(reason="seven seconds; the decay by a B-tree stays")
 def test_a_brin_index_reads_whole_ranges_of_pages(newest: ServerPrograms, tmp_path: Path) -> None:
     """
     A BRIN index is a few pages and reads 128 heap pages at least; churn ends its use.

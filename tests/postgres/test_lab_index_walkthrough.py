@@ -49,6 +49,7 @@ def test_every_block_is_as_predicted(programs: ServerPrograms, tmp_path: Path) -
     assert cells["off", 90, "vacuumed"]["heap_fetches"] == 0
 
 
+@pytest.mark.long(reason="seven seconds; a tree of two is compared block by block")
 def test_a_tree_of_three_levels_too(newest: ServerPrograms, tmp_path: Path) -> None:
     """400,000 keys need a level more, and so does every descent."""
     result = _run(newest, tmp_path / "record", scale=4)

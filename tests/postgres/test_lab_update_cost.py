@@ -168,6 +168,7 @@ def test_an_indexed_column_takes_hot_away(newest: ServerPrograms, tmp_path: Path
     assert "Not predicted: an index on abalance gets its new values" in result["findings"][-1]
 
 
+@pytest.mark.long(reason="eight seconds; recorded profiles have entries of indexes to the byte")
 def test_each_further_index_costs_one_leaf_insertion(
     newest: ServerPrograms, tmp_path: Path
 ) -> None:

@@ -86,6 +86,7 @@ def measures(table: TableOutcome) -> dict[str, MeasureOutcome]:
     return {outcome.name: outcome for outcome in table.outcomes}
 
 
+@pytest.mark.long(reason="half a minute; rows updated as they come are judged in ten seconds")
 def test_a_table_that_grows_is_judged_for_what_it_is_now(
     newest: ServerPrograms, tmp_path: Path
 ) -> None:
