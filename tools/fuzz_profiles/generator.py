@@ -95,6 +95,12 @@ def generate(seed: int, number: int, clients: int = 1, versions: Sequence[str] =
         # So little that VACUUM goes in rounds, where a version takes it.
         least = "1MB" if server["version"] in ("15", "16") else "64kB"
         server["settings"] = {"maintenance_work_mem": least}
+    if draw.rarely(2):  # so small that most tables have indexes for parallel workers
+        least = draw.of(("0", "32kB"))
+        server["settings"] = {
+            **server.get("settings", {}),
+            "min_parallel_index_scan_size": least,
+        }
     for table in tables:
         _live(draw, table)
     if draw.rarely(2):
