@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pgheadroom.errors import InputError
-from pgheadroom.observe.columns import make_column
+from pgheadroom.observe.columns import make_column, page_widths
 from pgheadroom.observe.mask import pseudonym
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.observe.sample import fit_skew
@@ -165,8 +165,29 @@ def test_a_types_stand_in_takes_the_same_bytes() -> None:
     # Uniform from 21 to 61: mean 41 and deviation 20 / sqrt(3).
     spread = made(column("text", -1, "i"), stored=42.0, deviation=20 / math.sqrt(3))
     assert spread.profile.width == Width(min_bytes=21, max_bytes=61)
+    # 4,000 of 84 bytes, 900 of 83, 90 of 82, 9 of 81: none has 85.
+    counted = made(column("jsonb", -1, "i"), stored=84.78, deviation=0.47)
+    assert counted.profile.width == Width(min_bytes=83, max_bytes=84)
     assert made(column("numeric", -1, "i"), stored=12.0).profile.type == "text"
     assert made(column("mood", 4, "i", is_user_type=True)).profile.type == "int4"
+
+
+def test_widths_by_pages() -> None:
+    """One page says how long rows are at most, and rows are shorter than what goes to TOAST."""
+    rows = [
+        column("integer", 4, "i") | {"is_dropped": False},
+        column("text", -1, "i") | {"attnum": 2, "is_dropped": False},
+    ]
+
+    def width(row_bytes: float | None, **more: bool) -> tuple[float, str]:
+        (found,) = page_widths(rows, row_bytes=row_bytes, **more).values()
+        return found.mean_bytes, found.evidence
+
+    assert width(100.0) == (68.0, "estimated")
+    assert width(100.0, are_full=False) == (32.0, "estimated")
+    assert width(50.0, are_full=False) == (18.0, "estimated")
+    assert width(8168.0) == (1968.0, "estimated")
+    assert width(None) == (32.0, "assumed")
 
 
 @pytest.mark.parametrize(

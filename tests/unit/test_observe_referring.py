@@ -165,8 +165,11 @@ def test_inserts_lock_what_they_refer_to() -> None:
     assert not found.left_out
     database.ref["n_distinct"] = -0.5  # 500 values of 200 rows: more came since
     assert _values(database.found()) == Values(kind="parent", ndistinct=200)
+    assert not any("pg_stats" in line for line in database.found().assumed)
     database.ref["n_distinct"] = None
-    assert _values(database.found()) == Values(kind="parent", ndistinct=200)
+    found = database.found()
+    assert _values(found) == Values(kind="parent", ndistinct=200)
+    assert found.assumed[1].startswith("pg_stats tell nothing of child.ref: each row is taken to ")
 
 
 def test_rows_that_come_together_refer_to_the_newest() -> None:
@@ -309,6 +312,12 @@ def _index_of_two(database: Database) -> None:
     database.key_columns["parent"] = ("id", "ref")
 
 
+def _short_texts(database: Database) -> None:
+    """A text of the key stands as an integer, and the rest of its bytes."""
+    database.types["child"] = ["int8", "text", "int4"]
+    database.key_columns["parent"] = ("id", "ref")
+
+
 def _own_key(database: Database) -> None:
     database.key["attnums"] = [1]
 
@@ -342,6 +351,7 @@ def _narrow(database: Database) -> None:
         (_deletes, "rows of parent are deleted"),
         (_another_column, "they refer to another column of parent than its rows are found by"),
         (_index_of_two, "rows of parent are found by an index of several columns"),
+        (_short_texts, "they are neither of integers nor of uuids"),
         (_own_key, "their column is the key of its own table"),
         (_other_types, "they are neither of integers nor of uuids"),
         (_no_rows, "parent has no rows"),

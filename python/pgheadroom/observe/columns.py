@@ -43,6 +43,8 @@ from pgheadroom.sources.recording import AnswerRow
 
 _COMPRESSIONS: Mapping[str, Compression] = {"p": "pglz", "l": "lz4"}
 """Of pg_attribute.attcompression (`TOAST_PGLZ_COMPRESSION`, toast_compression.h)."""
+_ROW_BYTES_MAX = 2000.0
+"""With its line pointer, and what alignment may add; TOAST_TUPLE_THRESHOLD, 2,032, heaptoast.h."""
 _REST_BYTES_MIN = 8  # fewer are within what is known of a row's length; arbitrary
 _PLAYED_ALIKE = frozenset({"text", "varchar", "bpchar", "numeric"})
 _NUMERIC_BYTES = {"constant": 3, "random": 7}  # what a profile's numeric values take
@@ -99,13 +101,17 @@ def sampled_widths(sample: Mapping[str, Any] | None) -> dict[int, tuple[ColumnWi
     return found
 
 
-def page_widths(rows: Iterable[AnswerRow], *, row_bytes: float | None) -> dict[int, ColumnWidth]:
+def page_widths(
+    rows: Iterable[AnswerRow], *, row_bytes: float | None, are_full: bool = True
+) -> dict[int, ColumnWidth]:
     """
     Widths where neither pg_stats nor a sample may be seen: the row's bytes, shared out.
 
     Args:
         rows: The table's columns.
-        row_bytes: Bytes of the pages per row; None without rows or pages.
+        row_bytes: Bytes of the pages per row; None without rows or pages. Above what a row has
+            before its values go to TOAST, the pages are not full.
+        are_full: Else rows are no longer than that: the last page is as full as it is.
     """
     columns = [row for row in rows if not row["is_dropped"]]
     variable = [row for row in columns if row["typlen"] < 0]
@@ -114,7 +120,9 @@ def page_widths(rows: Iterable[AnswerRow], *, row_bytes: float | None) -> dict[i
     fixed = sum(max(int(row["typlen"]), 0) for row in columns)
     each = float(UNKNOWN_WIDTH_BYTES)
     if row_bytes is not None:
-        each = max((row_bytes - 28 - fixed) / len(variable), 1.0)  # header and line pointer
+        own = min(row_bytes, _ROW_BYTES_MAX) - 28 - fixed  # header and line pointer
+        most = max(own / len(variable), 1.0)
+        each = most if are_full else min(most, each)
     evidence = "assumed" if row_bytes is None else "estimated"
     return {
         row["attnum"]: ColumnWidth(mean_bytes=each, deviation_bytes=0, evidence=evidence)

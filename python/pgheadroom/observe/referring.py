@@ -120,6 +120,7 @@ class _Finder:
         self._left_out: dict[KeyName, str] = {}
         self._by_reason: dict[str, list[str]] = {}
         self._played: list[str] = []
+        self._unknown: list[str] = []
 
     def found(self) -> Referring:
         """Look at each key of each table, and of each partition."""
@@ -132,6 +133,11 @@ class _Finder:
             assumed.append(
                 f"foreign keys that are played ({_listed(self._played)}) lead to as many rows of "
                 "the other table as the column has values, each as often, or to the newest"
+            )
+        if self._unknown:
+            assumed.append(
+                f"pg_stats tell nothing of {_listed(self._unknown)}: each row is taken to refer to "
+                "one of the other table, any as often"
             )
         for why, names in self._by_reason.items():
             noun = "a foreign key is" if len(names) == 1 else f"{len(names)} foreign keys are"
@@ -173,6 +179,9 @@ class _Finder:
         self._tables[made.name] = made
         last = made.foreign_keys[-1]
         self._played.append(f"{made.name}.{last.column} to {last.references}")
+        seen = next(one for one in self._watched[oid].columns.values() if one.label == last.column)
+        if seen.observed.n_distinct is None:
+            self._unknown.append(f"{made.name}.{last.column}")
 
     def _made(self, key: AnswerRow, oid: int) -> TableProfile:
         """
@@ -311,14 +320,14 @@ def _check_ends(
     (target,) = key["references_attnums"]
     if parent.key_attnum is None or target != parent.key_attnum or index is None:
         raise _LeftOut(f"they refer to another column of {name} than its rows are found by")
-    if len(index.columns) != 1:
-        raise _LeftOut(f"rows of {name} are found by an index of several columns")
     if column.attnum == child.key_attnum:
         raise _LeftOut("their column is the key of its own table")
     theirs = parent.columns[parent.key_attnum].profile
     is_integer = {Kind.INTEGER} == {theirs.kind, column.profile.kind}
     if not is_integer and {theirs.type, column.profile.type} != {"uuid"}:
         raise _LeftOut("they are neither of integers nor of uuids")
+    if len(index.columns) != 1:  # that of a short text is none, but stands as an integer and a rest
+        raise _LeftOut(f"rows of {name} are found by an index of several columns")
     if parent.rows == 0:
         raise _LeftOut(f"{name} has no rows")
 

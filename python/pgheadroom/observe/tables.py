@@ -274,7 +274,7 @@ def _columns(
 ) -> dict[int, ColumnSeen]:
     sampled = sampled_widths(sample)
     row_bytes = pages * _PAGE_USABLE_BYTES / rows if rows > 0 and pages > 0 else None
-    guessed = page_widths(live.values(), row_bytes=row_bytes)
+    guessed = page_widths(live.values(), row_bytes=row_bytes, are_full=pages > 1)
     indexed = {number for index in indexes for number in index.depends}
     taken: set[str] = set()
     made = {}
