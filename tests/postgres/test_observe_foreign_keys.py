@@ -174,7 +174,7 @@ def test_advice_of_a_table_that_others_lock(shop: Profile) -> None:
     users = shop.table("users")
     said = locks_remark(users, shop)
     assert said is not None
-    assert said.text.startswith("By foreign keys what is written to orders locks its rows, about ")
+    assert said.text.startswith("Foreign keys of orders lock rows of this table, about ")
     assert locks_remark(shop.table("lines"), shop) is None
     seldom = tuple(replace(one, weight=1) for one in shop.workload.operations)
     rare = replace(shop, workload=replace(shop.workload, operations=seldom))

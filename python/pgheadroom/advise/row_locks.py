@@ -34,13 +34,13 @@ def locks_remark(table: TableProfile, profile: Profile) -> Remark | None:
         return None
     names = sorted(locks, key=lambda name: (-locks[name], name))
     more = len(names) - _NAMED
-    listed = ", ".join(names[:_NAMED]) + (f" and {more} more tables" if more > 0 else "")
+    listed = ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
     each_s = whole / float(profile.server.observed.interval_s)
     return Remark(
         kind="wal",
-        text=f"By foreign keys what is written to {listed} locks its rows, about {each_s:,.3g} "
-        "times a second, each time with a record of WAL. The table is played by itself, so none "
-        "of them is in its curve.",
+        text=f"Foreign keys of {listed} lock rows of this table, about {each_s:,.3g} times a "
+        "second, each time with a record of WAL. The table is played by itself, so none of them is "
+        "in its curve.",
         evidence="estimated",
         gain={},
     )

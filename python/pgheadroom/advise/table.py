@@ -22,6 +22,7 @@ from pgheadroom.advise.policy import Policy
 from pgheadroom.advise.remark_index import reads_of, rule_remark
 from pgheadroom.advise.remarks import table_remarks
 from pgheadroom.advise.runs import BudgetSpent, Runner
+from pgheadroom.advise.served_keys import served_text
 from pgheadroom.advise.stake import stake_of
 from pgheadroom.advise.table_advice import DecidedBy, Remark, TableAdvice
 from pgheadroom.advise.updates import updates_of, updates_per_s
@@ -236,6 +237,9 @@ class TableCase:
                     major=self._version.major,
                     together=next((one for one in self.together if whole == {*one.names}), None),
                 )
+            if remark is not None and finding.enforces is None:
+                served = served_text(self._profile, self._table, finding.name)
+                remark = replace(remark, text=remark.text + served)
             if remark is not None:
                 made.append(remark)
         return tuple(made)
