@@ -22,8 +22,8 @@ KEY = {
 }
 PAIR = KEY | {"name": "jobs_pair_fkey", "columns": ["owner", "state"], "references": "pairs"}
 SAID = (
-    " It serves a foreign key (jobs_owner_fkey): without it each row deleted from hr.people reads "
-    "this whole table."
+    " jobs_owner serves a foreign key (jobs_owner_fkey): without it each row deleted from "
+    "hr.people reads this whole table."
 )
 
 

@@ -39,7 +39,7 @@ def served_text(profile: Profile, table: TableProfile, name: str) -> str:
         and _serves(mine, key.columns)
         and not any(_serves(other, key.columns) for other in others)
     ]
-    return _text(found)
+    return _text(name, found)
 
 
 def _serves(index: ObservedIndex, columns: Sequence[str]) -> bool:
@@ -48,13 +48,13 @@ def _serves(index: ObservedIndex, columns: Sequence[str]) -> bool:
     return index.method in ("btree", "hash") and index.predicate is None and {*first} == {*columns}
 
 
-def _text(keys: Sequence[ObservedForeignKey]) -> str:
+def _text(index: str, keys: Sequence[ObservedForeignKey]) -> str:
     if not keys:
         return ""
     names = ", ".join(key.name for key in keys)
     tables = sorted({called(key.references_schema, key.references) for key in keys})
     noun = "a foreign key" if len(keys) == 1 else "foreign keys"
     return (
-        f" It serves {noun} ({names}): without it each row deleted from {' or '.join(tables)} "
+        f" {index} serves {noun} ({names}): without it each row deleted from {' or '.join(tables)} "
         "reads this whole table."
     )

@@ -144,8 +144,8 @@ class _Finder:
             assumed.append(f"{noun} not played ({_listed(names)}): {why}")
         for name, count in self._undeleted.items():
             assumed.append(
-                f"from {name}, to which others refer, no row is deleted; {count:,} were, so few "
-                "that the deletes are left out"
+                f"from {name}, to which others refer, no row is deleted: its deletes are left out, "
+                f"for they were few ({count:,})"
             )
         return Referring(
             tables=tuple(self._tables.values()),
