@@ -257,7 +257,9 @@ def test_the_screen_outlives_its_server(screen: Screen, server: Cluster) -> None
     assert screen.is_as_it_was()
 
 
-def test_an_error_of_ours_leaves_the_terminal(server: Cluster, environment: dict[str, str]) -> None:
+def test_an_error_of_ours_leaves_the_terminal(
+    server: Cluster, environment: dict[str, str], tmp_path: Path
+) -> None:
     """An error in the middle is told after the screen is left, on the terminal as it was."""
     code = (
         "import sys; from pgheadroom.cli import app, watch_screen\n"
@@ -265,7 +267,8 @@ def test_an_error_of_ours_leaves_the_terminal(server: Cluster, environment: dict
         "watch_screen.ScreenState.take = broken\n"
         "sys.exit(app.run(sys.argv[1:]))"
     )
-    found = Screen(server, environment, program=("-c", code))
+    # Where the file about the error comes to.
+    found = Screen(server, environment | {"TMPDIR": str(tmp_path)}, program=("-c", code))
     try:
         assert found.ends() == 70, found.text
         assert found.is_as_it_was()
