@@ -60,7 +60,7 @@ extern bool has_heap_pages(Relation relation);
 
 /* maps.c */
 extern Size map_room(Relation heap, BlockNumber block, Buffer *pinned);
-extern bool map_all_visible(Relation heap, BlockNumber block);
+extern bool maps_say_full(Relation heap, BlockNumber block, Size needed);
 
 /* room.c */
 

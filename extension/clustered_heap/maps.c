@@ -113,7 +113,7 @@ map_room(Relation heap, BlockNumber block, Buffer *pinned)
 }
 
 /* Whether the visibility map calls a page all-visible. */
-bool
+static bool
 map_all_visible(Relation heap, BlockNumber block)
 {
 	LastBuffer *last = &vm_buffers[block / VM_PAGES % VM_BUFFERS];
@@ -127,4 +127,34 @@ map_all_visible(Relation heap, BlockNumber block)
 		ReleaseBuffer(buffer);
 	}
 	return (status & VISIBILITYMAP_ALL_VISIBLE) != 0;
+}
+
+/*
+ * Whether the maps say that less than so many bytes are free on a page, which
+ * saves reading it: no row of it is dead for anybody, so there is nothing to
+ * prune, and nobody has been there since VACUUM told the free space map, which
+ * rounds down.
+ *
+ * Nothing is what the map says of a page that nobody told it of, too (COPY
+ * FREEZE; what a crash or a failover has lost): believed where it speaks of any
+ * other of these 32 MB. A map that is wrong sends the row to another page, as it
+ * does in plain heap.
+ */
+bool
+maps_say_full(Relation heap, BlockNumber block, Size needed)
+{
+	Buffer		pinned = InvalidBuffer;
+	Size		recorded;
+	bool		is_full = false;
+
+	if (!compat_maps_agree || !map_all_visible(heap, block))
+		return false;
+	recorded = map_room(heap, block, &pinned);
+	if (BufferIsValid(pinned))
+	{
+		is_full = recorded + FSM_STEP <= needed &&
+			(recorded > 0 || fsm_get_max_avail(BufferGetPage(pinned)) > 0);
+		ReleaseBuffer(pinned);
+	}
+	return is_full;
 }

@@ -107,28 +107,6 @@ free_bytes(Page page)
 }
 
 /*
- * Whether the maps say that the page is full, which saves reading it: no row
- * of it is dead for anybody, so there is nothing to prune, and nobody has been
- * there since VACUUM told the free space map, which rounds down.
- *
- * A map that is wrong, as after a crash, sends the row to another page.
- */
-static bool
-maps_say_full(Relation heap, BlockNumber block, const Need *need)
-{
-	Buffer		pinned = InvalidBuffer;
-	Size		recorded;
-
-	if (!compat_maps_agree || need->toasted || !map_all_visible(heap, block))
-		return false;
-	/* Nothing at all is what it says of a page that nobody told it of, too. */
-	recorded = map_room(heap, block, &pinned);
-	if (BufferIsValid(pinned))
-		ReleaseBuffer(pinned);
-	return recorded > 0 && recorded + MAP_STEP <= free_for(need, need->len);
-}
-
-/*
  * Whether the row fits on that page, if need be after pruning; *left: the bytes
  * that are free there.
  */
@@ -176,7 +154,9 @@ block_takes(Relation heap, BlockNumber block, const Need *need)
 bool
 full_block_takes(Relation heap, BlockNumber block, const Need *need)
 {
-	return !maps_say_full(heap, block, need) && block_takes(heap, block, need);
+	if (!need->toasted && maps_say_full(heap, block, room_for(need)))
+		return false;
+	return block_takes(heap, block, need);
 }
 
 /* Bytes that have to be free on a page for this row. */

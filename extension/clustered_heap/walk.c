@@ -377,7 +377,14 @@ block_of_leaf(Relation heap, Known *known, const Place *place, const Need *need)
 			return InvalidBlockNumber;
 	}
 	/* Most rows go there, so the others are gone through only where one does not. */
-	if (block_exists(heap, highest) && block_takes(heap, highest, need))
-		return highest;
+	if (block_exists(heap, highest))
+	{
+		/* Where rows have been told to go there mostly is room. */
+		bool		takes = count < 0 ? block_takes(heap, highest, need) :
+			full_block_takes(heap, highest, need);
+
+		if (takes)
+			return highest;
+	}
 	return other_block_of_leaf(heap, known, place, highest, need, blocks, count);
 }
