@@ -31,7 +31,7 @@ help: ## Show this list
 
 setup: $(STAMPS)/core ## Virtual environment, pinned dependencies, compiled core (quick when done)
 
-# Modules that are imported are compiled then; all of them take longer than the tests' share.
+# --no-compile: modules are compiled when they are imported first, and most of them never are.
 $(STAMPS)/venv: requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed, found " + sys.version.split()[0] + ": make PYTHON=/path/to/python3 setup")'
 	@command -v cargo >/dev/null || { echo "cargo is needed (https://rustup.rs)" >&2; exit 1; }

@@ -59,6 +59,10 @@ extern bool is_heap(Relation relation);
 extern bool has_heap_pages(Relation relation);
 
 /* maps.c */
+
+/* What the free space map counts in (FSM_CAT_STEP, freespace.c). */
+#define MAP_STEP (BLCKSZ / 256)
+
 extern Size map_room(Relation heap, BlockNumber block, Buffer *pinned);
 extern bool maps_say_full(Relation heap, BlockNumber block, Size needed);
 

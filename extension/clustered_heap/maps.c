@@ -36,7 +36,6 @@ static LastBuffer vm_buffers[VM_BUFFERS];
 
 /* Of a table of any size; freespace.c has them for itself. */
 #define FSM_DEPTH (SlotsPerFSMPage >= 1626 ? 3 : 4)
-#define FSM_STEP (BLCKSZ / 256)
 
 /* About as many pages as a page of the visibility map has two bits for. */
 #define VM_PAGES (BLCKSZ * 4)
@@ -109,7 +108,7 @@ map_room(Relation heap, BlockNumber block, Buffer *pinned)
 		last->block = wanted;
 	}
 	category = fsm_get_avail(BufferGetPage(*pinned), block % SlotsPerFSMPage);
-	return category == 255 ? MaxHeapTupleSize : category * FSM_STEP;
+	return category == 255 ? MaxHeapTupleSize : category * MAP_STEP;
 }
 
 /* Whether the visibility map calls a page all-visible. */
@@ -152,7 +151,7 @@ maps_say_full(Relation heap, BlockNumber block, Size needed)
 	recorded = map_room(heap, block, &pinned);
 	if (BufferIsValid(pinned))
 	{
-		is_full = recorded + FSM_STEP <= needed &&
+		is_full = recorded + MAP_STEP <= needed &&
 			(recorded > 0 || fsm_get_max_avail(BufferGetPage(pinned)) > 0);
 		ReleaseBuffer(pinned);
 	}

@@ -31,9 +31,6 @@
 #define NEARLY_EMPTY \
 	(MaxHeapTupleSize - (MaxHeapTuplesPerPage / 8 * sizeof(ItemIdData)))
 
-/* What the map counts in (FSM_CAT_STEP, freespace.c). */
-#define MAP_STEP (BLCKSZ / 256)
-
 /*
  * Pages that the free space map names, looked at until one is what it says.
  * Arbitrary: each look corrects the map, so a longer search is only put off.

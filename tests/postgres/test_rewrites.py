@@ -29,6 +29,7 @@ from pgheadroom.doctor.planning import PlanWish
 from pgheadroom.doctor.remedy_facts import RemedyFacts
 from pgheadroom.doctor.rewriting import rewriting_facts, tools_for
 from pgheadroom.plan import execution, plan_text
+from pgheadroom.plan.guard import SqueezeGuard
 from pgheadroom.plan.marks import mark_of
 from pgheadroom.plan.record import record_path
 from pgheadroom.plan.rewrites import usable_rewrites
@@ -222,6 +223,14 @@ class Client:
                 self.updates += 1
 
 
+class _LateGuard(SqueezeGuard):
+    """Has no processor for a while when a worker was told to end."""
+
+    def _end(self, pids: list[int]) -> None:
+        super()._end(pids)
+        time.sleep(0.3)
+
+
 def as_it_was(cluster: Cluster) -> Profile:
     """The table without setting and updates, observed."""
     observed.load(cluster, "ALTER TABLE counts RESET (fillfactor); UPDATE counts SET n = 0")
@@ -276,8 +285,13 @@ def test_a_lock_that_is_not_had(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A transaction stays open: others wait no longer than for lock_timeout, and it is said."""
-    monkeypatch.setattr(execution, "_CHEAP_S", -60.0)  # the table is small, its copy quick
+    """
+    A transaction stays open: others wait no longer than for lock_timeout, and it is said.
+
+    Also where the thread that ends pg_squeeze's worker comes on long after the worker has ended.
+    """
+    monkeypatch.setattr(execution, "SqueezeGuard", _LateGuard)
+    monkeypatch.setattr(execution, "_CHEAP_S", 0.0)  # the table is small, its copy quick
     with prepared(programs, BUSY) as (cluster, profile, tools):
         now = profile
         for tool in [tool for tool in tools if tool != "pg_repack"]:

@@ -36,7 +36,11 @@ def _profile(*operations: dict[str, Any], rows: int = 9, **run: object) -> Profi
                 {"table": "t"} | ({"sets": ["v"]} if one["kind"] == "update" else {}) | one
                 for one in operations
             ],
-            "run": {"operations": 99, "clients": 3} | run,
+            "run": {
+                name: value
+                for name, value in ({"operations": 99, "clients": 3} | run).items()
+                if value is not None
+            },
         }
     )  # fmt: skip
 
@@ -84,6 +88,14 @@ def test_what_the_order_decides_is_named(
     """One client has its own order, several have the machine's."""
     assert contended_of(_profile(*operations)) == found
     assert contended_of(_profile(*operations, clients=1)) == {}
+
+
+def test_time_deals_turns_out() -> None:
+    """Clients of a run by time have different numbers of turns: what each does hangs on them."""
+    operations = [_DELETE | _OLDEST | _TOGETHER, _INSERT | _TOGETHER]
+    by_time = {"operations": None, "duration_s": 5}
+    assert contended_of(_profile(*operations, **by_time)) == {"t": {"n_tup_del": 1}}
+    assert contended_of(_profile(_UPDATE, **by_time)) == {}
 
 
 def test_serialization_failures_are_named() -> None:

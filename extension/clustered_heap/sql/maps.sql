@@ -25,11 +25,13 @@ CALL fill(7883);
 SELECT pg_stat_force_next_flush() IS NOT NULL AS flushed;
 SELECT pg_stat_get_blocks_fetched('crowded'::regclass) - :before < 2.6 * 500 OR current_setting('server_version_num')::int >= 190000 AS neighbours_are_not_read;
 
--- COPY FREEZE makes pages all-visible and tells the free space map nothing: their room is used.
+-- COPY FREEZE makes pages all-visible and tells the free space map nothing. Where the map, which the
+-- full page before has made, says nothing of any page, their room is used.
 BEGIN;
 CREATE TABLE frozen (k int, v text DEFAULT repeat('x', 350)) USING clustered_heap WITH (autovacuum_enabled = off);
 CREATE INDEX frozen_k ON frozen (k);
 ALTER TABLE frozen CLUSTER ON frozen_k;
+INSERT INTO frozen (k) SELECT -10 * g FROM generate_series(30, 1, -1) g;
 COPY frozen (k) FROM stdin (FREEZE);
 10
 20
@@ -63,6 +65,7 @@ COPY frozen (k) FROM stdin (FREEZE);
 300
 \.
 COMMIT;
+SELECT pg_relation_size('frozen', 'fsm') > 0 AS has_map;
 INSERT INTO frozen (k) VALUES (295);
 INSERT INTO frozen (k) VALUES (285);
 SELECT k, ctid FROM frozen WHERE k IN (285, 290, 295) ORDER BY k;

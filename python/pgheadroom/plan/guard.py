@@ -80,7 +80,7 @@ class SqueezeGuard:
         self._thread.join()
         with suppress(psycopg.Error):
             if kind is not None:  # cancelled, timed out, or we are being ended
-                self._cancel(longer_than_s=-1.0)
+                self._end(self._waiting(longer_than_s=-1.0))
         self._beside.close()
 
     def _watch(self) -> None:
@@ -88,15 +88,19 @@ class SqueezeGuard:
 
         with suppress(psycopg.Error):
             while not self._ended.wait(_LOOK_S):
-                if self._cancel(longer_than_s=self._lock_timeout_s):
+                late = self._waiting(longer_than_s=self._lock_timeout_s)
+                if late:
+                    # Before they end: the statement fails with them, and asks at once.
                     self.cancelled = True
+                    self._end(late)
 
-    def _cancel(self, *, longer_than_s: float) -> bool:
-        """End workers that have waited longer; whether there was one."""
+    def _waiting(self, *, longer_than_s: float) -> list[int]:
+        """Process ids of workers that have waited longer."""
         found = self._beside.execute(
             sql.apply_text("squeeze_workers").encode(), {"oid": self._oid, "since": self._since}
         ).fetchall()
-        late = [pid for pid, waits_s in found if waits_s > longer_than_s]
-        for pid in late:
+        return [pid for pid, waits_s in found if waits_s > longer_than_s]
+
+    def _end(self, pids: list[int]) -> None:
+        for pid in pids:
             self._beside.execute("SELECT pg_cancel_backend(%s)", (pid,))
-        return bool(late)

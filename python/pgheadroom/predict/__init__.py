@@ -11,6 +11,7 @@ Predicting what a profile would do, by the page-level twin alone: no server take
     twin.py     runs of the twin side by side, with progress and a clean stop
     clock.py    how fast a run goes, and what the server does by itself meanwhile
     spread.py   several runs of a statistical cell become intervals
+    contended.py, uncertain_rows.py     counts that are no numbers, though all runs agree
     series.py   the figures of each window of simulated time
     rewriting.py    tables that are rewritten in the middle of a run
     growth.py   whether a table has found its size by the end of a run

@@ -31,14 +31,16 @@ def contended_of(profile: Profile) -> Mapping[str, Mapping[str, int]]:
     Of each table the counts that several clients' order decides, and the rows of a statement.
 
     Whose turn a script is decides the order, where there are several: then a client's own keys and
-    draws are others, and certain is only what has its rows in every turn. Of one script each
-    client's turns are the same in every order; what they find may be what others have left.
+    draws are others, and certain is only what has its rows in every turn. So it is where time
+    decides how many turns each client has. Of one script and so many turns each client's are the
+    same in every order; what they find may be what others have left.
     """
     workload = profile.workload
-    if workload.run.clients == 1 or workload.run.duration_s is not None:
+    if workload.run.clients == 1:
         return {}
     failing = _failing(profile)
-    is_dealt = len(workload.transactions()) > 1 or bool(failing)
+    by_time = workload.run.duration_s is not None
+    is_dealt = by_time or len(workload.transactions()) > 1 or bool(failing)
     found: dict[str, dict[str, int]] = {}
     for table in profile.tables:
         turns = _Turns.of(profile, table, failing)
