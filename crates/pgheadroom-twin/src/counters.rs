@@ -58,11 +58,16 @@ impl TableCounters {
         self.n_ins_since_vacuum += u64::from(done.inserted);
     }
 
-    /// A transaction has committed one update, which was HOT.
+    /// A statement has made a HOT update.
     #[inline]
-    pub(crate) fn end_hot_update(&mut self) {
+    pub(crate) fn hot_update(&mut self) {
         self.n_tup_upd += 1;
         self.n_tup_hot_upd += 1;
+    }
+
+    /// A transaction has committed one update, and nothing else.
+    #[inline]
+    pub(crate) fn end_update(&mut self) {
         self.n_dead_tup += 1;
         self.n_mod_since_analyze += 1;
     }

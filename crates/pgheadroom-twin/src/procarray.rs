@@ -100,6 +100,8 @@ impl Default for GlobalVis {
 /// Source: `SnapshotData`, src/include/utils/snapshot.h; `XidInMVCCSnapshot`, snapmgr.c.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct SnapshotData {
+    /// None before it is running, the backend's own left out.
+    xmin: Xid,
     /// Numbers from here on are running.
     xmax: Xid,
     /// Those before it that are running, the backend's own left out; ascending.
@@ -176,8 +178,11 @@ pub struct ProcArray {
     slots: Vec<u64>,
     /// How many of the others have more pages pinned than those.
     with_more_pins: usize,
-    /// Transactions in progress of other sessions; ascending.
+    /// Numbers of transactions and their parts in progress, the active session's included;
+    /// ascending.
     running: Vec<Xid>,
+    /// All transactions with lower numbers have committed, as far as was looked at.
+    all_committed_before: Xid,
     held: Vec<(HeldSnapshot, Xid)>,
     held_count: u32,
     multixacts: Multixacts,
@@ -199,6 +204,7 @@ impl Default for ProcArray {
             slots: vec![NO_SLOT],
             with_more_pins: 0,
             running: Vec::new(),
+            all_committed_before: Xid::INVALID,
             held: Vec::new(),
             held_count: 0,
             multixacts: Multixacts::default(),
@@ -241,7 +247,6 @@ impl ProcArray {
     /// Another backend is active, while this one has these pages pinned besides its row's.
     pub(crate) fn switch_to(&mut self, backend: usize, pins: Vec<(ForkId, BlockNumber)>) {
         self.mine.pins = pins;
-        let (left, has_parts) = (self.mine.xid, self.mine.has_parts());
         self.oldest[self.active] = self.mine.oldest();
         self.slots[self.active] = packed(self.mine.slot);
         self.with_more_pins += usize::from(self.mine.has_more_pins());
@@ -251,33 +256,6 @@ impl ProcArray {
         self.oldest[backend] = NO_XID;
         self.slots[backend] = NO_SLOT;
         self.with_more_pins -= usize::from(self.mine.has_more_pins());
-        if has_parts || self.mine.has_parts() {
-            self.look_for_running();
-        } else {
-            if let Some(place) = self
-                .mine
-                .xid
-                .and_then(|xid| self.place_of_running(xid).ok())
-            {
-                self.running.remove(place);
-            }
-            if let Some((xid, Err(place))) = left.map(|xid| (xid, self.place_of_running(xid))) {
-                self.running.insert(place, xid);
-            }
-        }
-    }
-
-    fn place_of_running(&self, xid: Xid) -> Result<usize, usize> {
-        self.running.binary_search(&xid)
-    }
-
-    fn look_for_running(&mut self) {
-        self.running.clear();
-        for other in &self.others {
-            self.running.extend(other.xid);
-            self.running.extend(other.part_xids());
-        }
-        self.running.sort_unstable();
     }
 
     /// The backend that runs a transaction, if it is another one than the active.
@@ -338,7 +316,16 @@ impl ProcArray {
         let xid = self.next;
         assert!(!xid.is_multixact(), "transaction numbers are used up");
         self.next = Xid(xid.0 + 1);
+        self.running.push(xid);
         xid
+    }
+
+    /// A transaction, or a part of one, has ended.
+    #[inline]
+    fn end_running(&mut self, ended: Xid) {
+        if let Some(place) = self.running.iter().position(|&xid| xid == ended) {
+            self.running.remove(place);
+        }
     }
 
     /// The active transaction's number, if it has changed anything.
@@ -364,7 +351,31 @@ impl ProcArray {
         self.mine.slot = None;
         self.mine.fetched = None;
         self.multixacts.end_transaction(self.active);
-        self.mine.xid.take()
+        let xid = self.mine.xid.take()?;
+        self.end_running(xid);
+        Some(xid)
+    }
+
+    /// Ends the transaction of any backend, which need not be active for that: it has changed
+    /// something, its statement is over, and it has no parts and no cursor. Its number.
+    ///
+    /// # Panics
+    /// When it has none.
+    pub(crate) fn commit_of(&mut self, backend: usize) -> Xid {
+        let xid = if backend == self.active {
+            self.commit()
+        } else {
+            let other = &mut self.others[backend];
+            (other.xmin, other.slot, other.fetched) = (None, None, None);
+            (self.oldest[backend], self.slots[backend]) = (NO_XID, NO_SLOT);
+            let xid = other.xid.take();
+            self.multixacts.end_transaction(backend);
+            if let Some(xid) = xid {
+                self.end_running(xid);
+            }
+            xid
+        };
+        xid.expect("a transaction that has changed something")
     }
 
     /// The next transaction has begun, changed something, and ended.
@@ -396,7 +407,7 @@ impl ProcArray {
     #[must_use]
     #[inline]
     pub fn runs_elsewhere(&self, xid: Xid) -> bool {
-        !self.running.is_empty() && self.running.contains(&xid)
+        self.running.contains(&xid) && !self.mine.owns(xid)
     }
 }
 
@@ -408,8 +419,7 @@ impl ProcArray {
     #[must_use]
     #[inline]
     pub fn xmin(&self) -> Xid {
-        let own = self.mine.xid.unwrap_or(self.next);
-        self.running.first().map_or(own, |&oldest| oldest.min(own))
+        self.running.first().copied().unwrap_or(self.next)
     }
 
     /// The active backend begins a statement: whatever portal it still has open is dropped.
@@ -429,10 +439,22 @@ impl ProcArray {
             return;
         }
         let xmin = self.xmin();
-        self.mine.snapshot.xmax = self.next;
-        if !self.running.is_empty() || !self.mine.snapshot.running.is_empty() {
-            self.mine.snapshot.running.clone_from(&self.running);
+        self.all_committed_before = self.aborted.first().map_or(xmin, |&xid| xid.min(xmin));
+        let mine = &mut *self.mine;
+        let mut running = std::mem::take(&mut mine.snapshot.running);
+        running.clone_from(&self.running);
+        if mine.has_parts() {
+            running.retain(|&xid| !mine.owns(xid));
+        } else if let Some(own) = mine.xid
+            && let Some(place) = running.iter().position(|&xid| xid == own)
+        {
+            running.remove(place);
         }
+        mine.snapshot = SnapshotData {
+            xmin: running.first().copied().unwrap_or(self.next),
+            xmax: self.next,
+            running,
+        };
         self.mine.xmin.get_or_insert(xmin);
         let vis = self.mine.global_vis.get_mut();
         vis.definitely_needed = vis.definitely_needed.max(xmin);
@@ -537,9 +559,11 @@ pub struct KnownHorizons(GlobalVis);
 impl Transactions for ProcArray {
     #[inline]
     fn outcome(&self, xid: Xid) -> Outcome {
-        if xid.is_multixact() {
+        if xid < self.all_committed_before {
+            Outcome::Committed
+        } else if xid.is_multixact() {
             self.outcome_of_multixact(xid)
-        } else if self.mine.owns(xid) || xid >= self.next || self.runs_elsewhere(xid) {
+        } else if xid >= self.next || self.running.contains(&xid) {
             Outcome::InProgress
         } else if self.has_aborted(xid) {
             Outcome::Aborted
@@ -550,12 +574,8 @@ impl Transactions for ProcArray {
 
     #[inline]
     fn committed_before(&self) -> Xid {
-        let oldest = [self.running.first(), self.aborted.first()];
-        let oldest = oldest
-            .into_iter()
-            .flatten()
-            .fold(self.next, |one, &xid| one.min(xid));
-        oldest.min(self.mine.xid.unwrap_or(NO_XID))
+        let xmin = self.xmin();
+        self.aborted.first().map_or(xmin, |&xid| xid.min(xmin))
     }
 
     #[inline]

@@ -117,9 +117,13 @@ impl Database {
         }
         self.procs.switch_to(session.0, pins);
         let waiting = &mut self.sessions.waiting;
-        waiting.resize_with(self.procs.backends(), Vec::new);
+        if waiting.len() < self.procs.backends() {
+            waiting.resize_with(self.procs.backends(), Vec::new);
+        }
         let mut coming = std::mem::take(&mut waiting[session.0]);
-        coming.resize_with(self.tables.len(), Default::default);
+        if coming.len() < self.tables.len() {
+            coming.resize_with(self.tables.len(), Default::default);
+        }
         for (table, session) in self.tables.iter_mut().zip(&mut coming) {
             table.swap_session(session);
         }

@@ -5,8 +5,10 @@
 //! key -> row -> place of its newest version -> prune its page, if due -> HOT update [-> COMMIT]
 //! ```
 //!
-//! A transaction of the only session that is nothing else ([`Database::update_alone`]) needs no
-//! way back; any other ([`Database::update_in_transaction`]) keeps the old values.
+//! A transaction that is nothing else needs no way back: of the only session
+//! ([`Database::update_alone`]), or of one of several, whose COMMIT comes later
+//! ([`Database::begin_update_alone`]). Any other ([`Database::update_in_transaction`]) keeps the
+//! old values.
 //!
 //! What it does is what `Database::by_index` and `Database::commit` do, record by record; what it
 //! does not is to ask again what is known. It takes only what it can prove to be simple before it
@@ -28,7 +30,7 @@ use pgheadroom_layout::wal_record::{Page, heap_update_same_page};
 
 use crate::executor::fetch::{HeapAccess, Updates, simple_prune_bytes};
 use crate::executor::table::Table;
-use crate::executor::{Assignment, Database, TableId};
+use crate::executor::{Assignment, Database, SessionId, TableId};
 use crate::page::{InPlace, Settled, Tid};
 use crate::procarray::{ProcArray, Snapshot};
 use crate::row::{Differing, Measured, NULL_SLOT};
@@ -94,8 +96,45 @@ impl Database {
         self.short_ways += 1;
         self.procs.commit_next();
         self.wal.record_commit();
-        table.counters.end_hot_update();
+        table.counters.hot_update();
+        table.counters.end_update();
         true
+    }
+
+    /// Begins a transaction of the active session, beside others, that is nothing but one UPDATE by
+    /// key, and does that; false when it is not simple, and nothing was done then that the long way
+    /// would not do first. [`Database::end_update_alone`] has to follow.
+    ///
+    /// Source: as [`Database::by_index`].
+    #[inline]
+    pub(crate) fn begin_update_alone(&mut self, target: Target, sets: &[Assignment<'_>]) -> bool {
+        if !self.takes_short_way || !self.sessions.cursors.is_empty() {
+            return false;
+        }
+        self.wal.count_updates(true);
+        let is_done = self.update_beside::<false>(target, sets);
+        self.wal.count_updates(false);
+        is_done
+    }
+
+    /// The session's statement is over, and with it its transaction, which commits: its number, and
+    /// the sessions that waited for it, in the order of their waits. It need not be the active one.
+    ///
+    /// Source: as [`Database::close_statement`] and [`Database::commit`], of a transaction that
+    /// [`Database::begin_update_alone`] began.
+    pub(crate) fn end_update_alone(
+        &mut self,
+        session: SessionId,
+        table: TableId,
+    ) -> (Xid, Vec<SessionId>) {
+        self.settle_images();
+        let xid = self.procs.commit_of(session.0);
+        self.wal.record_commit();
+        self.tables[table.0].counters.end_update();
+        if self.sessions.parked.is_empty() {
+            return (xid, Vec::new());
+        }
+        (xid, self.woken_by(&[xid]))
     }
 
     /// Does an UPDATE by key, if it is simple, in a transaction that has or will have others, or
@@ -117,7 +156,19 @@ impl Database {
         let Some(target) = self.target_of(table, index, key, sets) else {
             return false;
         };
-        let of = &self.tables[table.0];
+        self.update_beside::<true>(target, sets)
+    }
+
+    /// One UPDATE of a transaction beside other sessions, or that has or will have others.
+    /// `IS_UNDONE` says that a rollback may follow, for which the old values are kept, and that the
+    /// session counts it as to be reported.
+    #[inline(always)]
+    fn update_beside<const IS_UNDONE: bool>(
+        &mut self,
+        target: Target,
+        sets: &[Assignment<'_>],
+    ) -> bool {
+        let of = &self.tables[target.table as usize];
         let is_held = of.session.trigger_slot.is_some() || of.session.head_pin.is_some();
         let Some(tid) = of.values.rows.tid(target.row).filter(|_| !is_held) else {
             return false;
@@ -125,15 +176,16 @@ impl Database {
         self.begin_statement();
         let procs = &self.procs;
         let xid = procs.current().unwrap_or(procs.next_xid());
-        let of = &mut self.tables[table.0];
+        let of = &mut self.tables[target.table as usize];
         let snapshot = Snapshot(procs);
         let wal = &mut self.wal;
-        if !of.update_simply::<true>(target.row, sets, xid, &snapshot, procs, wal) {
+        if !of.update_simply::<IS_UNDONE>(target.row, sets, xid, &snapshot, procs, wal) {
             return false;
         }
-        of.counters.n_tup_upd += 1;
-        of.counters.n_tup_hot_upd += 1;
-        of.session.pending.updated += 1;
+        of.counters.hot_update();
+        if IS_UNDONE {
+            of.session.pending.updated += 1;
+        }
         self.procs.note_slot(of.forks.main, tid.block);
         let assigned = self.procs.assign();
         assert_eq!(assigned, xid, "the transaction's number");

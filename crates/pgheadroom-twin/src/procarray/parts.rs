@@ -75,6 +75,9 @@ impl ProcArray {
         let part = self.mine.parts.pop().expect("a part");
         let mut xids = part.released;
         xids.extend(part.xid);
+        for &xid in &xids {
+            self.end_running(xid);
+        }
         self.note_aborted(&xids);
         xids
     }
@@ -87,6 +90,9 @@ impl ProcArray {
         let xids: Vec<Xid> = self.mine.part_xids().collect();
         self.mine.parts.clear();
         self.mine.released.clear();
+        for &xid in &xids {
+            self.end_running(xid);
+        }
         if !is_commit {
             self.note_aborted(&xids);
         }

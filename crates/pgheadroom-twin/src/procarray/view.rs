@@ -28,8 +28,7 @@ impl Snapshot<'_> {
     pub fn ended(&self, xid: Xid) -> Ended {
         let mine = &self.0.mine;
         let snapshot = &mine.snapshot;
-        let oldest = snapshot.running.first().unwrap_or(&snapshot.xmax);
-        if xid < *oldest && mine.xid.is_none_or(|own| xid < own) && !self.0.has_aborted(xid) {
+        if xid < snapshot.xmin && mine.xid.is_none_or(|own| xid < own) && !self.0.has_aborted(xid) {
             Ended::LongAgo
         } else if !xid.is_multixact() && self.outcome(xid) == Outcome::Committed {
             Ended::Before
@@ -42,13 +41,15 @@ impl Snapshot<'_> {
 impl Transactions for Snapshot<'_> {
     #[inline]
     fn outcome(&self, xid: Xid) -> Outcome {
+        let snapshot = &self.0.mine.snapshot;
+        if xid < snapshot.xmin && xid < self.0.all_committed_before {
+            return Outcome::Committed;
+        }
         let xid = self.0.updater(xid);
         if xid.is_multixact() {
             return self.0.outcome(xid);
         }
-        let snapshot = &self.0.mine.snapshot;
-        let is_running = xid >= snapshot.xmax
-            || (!snapshot.running.is_empty() && snapshot.running.contains(&xid));
+        let is_running = xid >= snapshot.xmax || snapshot.running.contains(&xid);
         if is_running {
             return Outcome::InProgress;
         }

@@ -10,7 +10,7 @@
 //! lines that it needs; looked up early, transactions share that wait. Of several clients each has
 //! a ring, the shorter the more there are, since others' transactions pass between two of its own.
 
-use crate::executor::{Database, LeafTarget, LookAhead, TableId, Target};
+use crate::executor::{Database, LeafTarget, LookAhead, SessionId, TableId, Target};
 use crate::workload::{Access, CmdType, End, Operation, Workload};
 
 /// How far ahead of its turn the only client's transaction is drawn, and asks for the memory of its
@@ -134,14 +134,14 @@ impl Ahead {
             drawn.target = None;
             drawn.leaf = None;
             let operations = drawn.operations.as_slice();
+            drawn.target = target_of(db, operations);
+            drawn.is_alone = operations.len() == 1 && end == End::Commit;
             if !self.looks_ahead {
-                self.next_row = row_of(db, operations);
+                self.next_row = drawn.target.or_else(|| row_of(db, operations));
                 if let Some(row) = self.next_row {
                     db.look_ahead(row, LookAhead::Row);
                 }
             } else {
-                drawn.target = target_of(db, operations);
-                drawn.is_alone = operations.len() == 1 && end == End::Commit;
                 if let Some(target) = drawn.target {
                     db.look_ahead(target, LookAhead::Row);
                 }
@@ -217,6 +217,24 @@ impl Ahead {
     #[inline]
     pub fn operations(&self) -> &[Operation] {
         &self.rings[self.ring].places[self.current].operations
+    }
+
+    /// Carries out the transaction whose turn it is but for its COMMIT, beside other clients; its
+    /// table, or `None` when it is not one simple update.
+    #[inline]
+    pub fn begin_update_alone(&self, client: usize, db: &mut Database) -> Option<TableId> {
+        let drawn = &self.rings[self.ring].places[self.current];
+        let target = drawn.target.filter(|_| drawn.is_alone)?;
+        let Operation::Find {
+            table,
+            cmd_type: CmdType::Update(sets),
+            ..
+        } = &drawn.operations[0]
+        else {
+            return None;
+        };
+        db.switch_to(SessionId(client));
+        db.begin_update_alone(target, sets).then_some(*table)
     }
 
     /// Carries out the transaction whose turn it is, COMMIT included; false when it is not one

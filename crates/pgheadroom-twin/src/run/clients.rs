@@ -29,6 +29,8 @@ struct Client {
     position: usize,
     /// Whether it takes place elsewhere, but for what these tables are about.
     is_elsewhere: bool,
+    /// The table, where the transaction is nothing but one simple UPDATE, which has been done.
+    updates_alone: Option<TableId>,
 }
 
 /// A transaction that has ended.
@@ -66,6 +68,7 @@ impl Clients {
             end: End::Commit,
             position: 0,
             is_elsewhere: false,
+            updates_alone: None,
         };
         Self {
             list: std::iter::repeat_with(idle).take(clients).collect(),
@@ -126,6 +129,14 @@ impl Clients {
         Ok(())
     }
 
+    /// The client has begun a transaction that is nothing but one simple UPDATE of this table, and
+    /// done that.
+    pub fn begin_update_alone(&mut self, client: usize, table: TableId, schedule: &mut Schedule) {
+        self.list[client].updates_alone = Some(table);
+        self.in_progress += 1;
+        schedule.run_statement(client, Work::default());
+    }
+
     /// A turn within a transaction; the transaction that it ended.
     ///
     /// # Panics
@@ -141,7 +152,12 @@ impl Clients {
                 self.statement(client, schedule, db)?;
                 Ok(None)
             }
-            Turn::EndStatement(client) => self.end_statement(client, schedule, db),
+            Turn::EndStatement(client) => {
+                if let Some(table) = self.list[client].updates_alone.take() {
+                    return Ok(Some(self.end_update_alone(client, table, schedule, db)));
+                }
+                self.end_statement(client, schedule, db)
+            }
             Turn::EndTransaction(client) => {
                 let end = self.list[client].end;
                 self.end(client, end, schedule, db).map(Some)
@@ -325,15 +341,46 @@ impl Clients {
                 End::Rollback => db.rollback(),
             }
         };
+        self.after_end(client, &woken, schedule, db);
+        Ok(ended)
+    }
+
+    /// The client's UPDATE is over, and its transaction commits.
+    #[inline]
+    fn end_update_alone(
+        &mut self,
+        client: usize,
+        table: TableId,
+        schedule: &mut Schedule,
+        db: &mut Database,
+    ) -> Ended {
+        let (xid, woken) = db.end_update_alone(SessionId(client), table);
+        self.after_end(client, &woken, schedule, db);
+        Ended {
+            client,
+            xid: Some(xid),
+            is_elsewhere: false,
+        }
+    }
+
+    /// The client's transaction has ended: these go on that have waited for it, and those that
+    /// waited until nobody is in one.
+    #[inline]
+    fn after_end(
+        &mut self,
+        client: usize,
+        woken: &[SessionId],
+        schedule: &mut Schedule,
+        db: &Database,
+    ) {
         self.in_progress -= 1;
         schedule.end_transaction(client);
-        wake(&woken, schedule, db);
+        wake(woken, schedule, db);
         if self.in_progress == 0 {
             for client in self.postponed.drain(..) {
                 schedule.begin_now(client);
             }
         }
-        Ok(ended)
     }
 }
 
@@ -343,6 +390,9 @@ impl Clients {
 /// Source: `heap_acquire_tuplock` and `UnlockTupleTuplock` in `heap_update`,
 /// src/backend/access/heap/heapam.c (REL_18_STABLE).
 fn wake(woken: &[SessionId], schedule: &mut Schedule, db: &Database) {
+    if woken.is_empty() {
+        return;
+    }
     let mut lines: Vec<(SessionId, f64)> = Vec::with_capacity(woken.len());
     for &session in woken {
         let front = db.waits_for(session).unwrap_or(session);

@@ -190,7 +190,7 @@ impl<'a, W: Workload> Running<'a, W> {
             self.db.gather_memory(self.transactions);
             self.gathers_at *= 2;
         }
-        if self.ahead.update_alone(self.db) {
+        if self.schedule.is_alone() && self.ahead.update_alone(self.db) {
             return self.update_on(client, left);
         }
         self.transactions += 1;
@@ -198,6 +198,13 @@ impl<'a, W: Workload> Running<'a, W> {
         self.statements += self.ahead.operations().len() as u64;
         if self.schedule.is_alone() {
             return self.perform(client, end);
+        }
+        if self.elsewhere.is_none()
+            && let Some(table) = self.ahead.begin_update_alone(client, self.db)
+        {
+            self.clients
+                .begin_update_alone(client, table, &mut self.schedule);
+            return Ok(());
         }
         let operations = self.ahead.operations_mut();
         let begun = self.clients.begin(
@@ -240,6 +247,9 @@ impl<'a, W: Workload> Running<'a, W> {
         }
         if let (Some(background), Some(due)) = (&mut self.background, due) {
             background.happen(due, self.db);
+        }
+        if self.events.quiet_until() > self.transactions {
+            return Ok(());
         }
         let so_far = self.events.happen(self.transactions, self.db);
         let so_far = so_far.map_err(|error| rewrite_failure(error, self.transactions))?;
