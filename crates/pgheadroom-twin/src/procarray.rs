@@ -27,6 +27,7 @@ use crate::object_ids::ObjectIds;
 use crate::transaction::{Outcome, Transactions, Xid};
 
 mod cursor;
+mod ends;
 mod parts;
 mod pins;
 mod row_locks;
@@ -320,14 +321,6 @@ impl ProcArray {
         xid
     }
 
-    /// A transaction, or a part of one, has ended.
-    #[inline]
-    fn end_running(&mut self, ended: Xid) {
-        if let Some(place) = self.running.iter().position(|&xid| xid == ended) {
-            self.running.remove(place);
-        }
-    }
-
     /// The active transaction's number, if it has changed anything.
     #[must_use]
     #[inline]
@@ -339,68 +332,6 @@ impl ProcArray {
     #[must_use]
     pub const fn next_xid(&self) -> Xid {
         self.next
-    }
-
-    /// Ends the transaction; its number, if it had one.
-    ///
-    /// Source: `ProcArrayEndTransaction`, procarray.c.
-    pub fn commit(&mut self) -> Option<Xid> {
-        self.mine.cursor = None;
-        self.mine.cursor_slot = None;
-        self.mine.xmin = None;
-        self.mine.slot = None;
-        self.mine.fetched = None;
-        self.multixacts.end_transaction(self.active);
-        let xid = self.mine.xid.take()?;
-        self.end_running(xid);
-        Some(xid)
-    }
-
-    /// Ends the transaction of any backend, which need not be active for that: it has changed
-    /// something, its statement is over, and it has no parts and no cursor. Its number.
-    ///
-    /// # Panics
-    /// When it has none.
-    pub(crate) fn commit_of(&mut self, backend: usize) -> Xid {
-        let xid = if backend == self.active {
-            self.commit()
-        } else {
-            let other = &mut self.others[backend];
-            (other.xmin, other.slot, other.fetched) = (None, None, None);
-            (self.oldest[backend], self.slots[backend]) = (NO_XID, NO_SLOT);
-            let xid = other.xid.take();
-            self.multixacts.end_transaction(backend);
-            if let Some(xid) = xid {
-                self.end_running(xid);
-            }
-            xid
-        };
-        xid.expect("a transaction that has changed something")
-    }
-
-    /// The next transaction has begun, changed something, and ended.
-    ///
-    /// # Panics
-    /// As [`ProcArray::assign`].
-    #[inline]
-    pub(crate) fn commit_next(&mut self) {
-        let xid = self.next;
-        assert!(!xid.is_multixact(), "transaction numbers are used up");
-        self.next = Xid(xid.0 + 1);
-        self.mine.xmin = None;
-    }
-
-    /// Ends the transaction; what it did has not happened.
-    pub fn abort(&mut self) -> Option<Xid> {
-        let xid = self.commit()?;
-        self.note_aborted(&[xid]);
-        Some(xid)
-    }
-
-    /// Whether a transaction has been rolled back.
-    #[inline]
-    fn has_aborted(&self, xid: Xid) -> bool {
-        !self.aborted.is_empty() && self.aborted.binary_search(&xid).is_ok()
     }
 
     /// Whether a transaction of another backend is in progress.

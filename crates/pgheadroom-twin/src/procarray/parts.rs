@@ -99,13 +99,6 @@ impl ProcArray {
         xids
     }
 
-    pub(super) fn note_aborted(&mut self, xids: &[Xid]) {
-        for &xid in xids {
-            let position = self.aborted.partition_point(|&other| other < xid);
-            self.aborted.insert(position, xid);
-        }
-    }
-
     /// The innermost part's number, and before it those of the parts around it.
     #[cold]
     pub(super) fn assign_part(&mut self) -> Xid {
