@@ -226,7 +226,7 @@ def predict(
     *,
     table: str | None = None,
     server: str | None = None,
-    seeds: int = SEEDS_DEFAULT,
+    seeds: int | None = None,
     tps: float | None = None,
     windows: int = 0,
     sample_pages: int | None = None,
@@ -242,7 +242,8 @@ def predict(
         table: The table to vary; None: every table that has updates.
         server: Version whose storage the twin follows, such as `"18"` or `"16.14"`; None: the
             profile's.
-        seeds: Orders of the clients' transactions that are tried where the outcome is statistical.
+        seeds: Orders of the clients' transactions that are tried where the outcome is statistical;
+            None: 8, or 4 where more than 16 settings are asked for and each is simulated whole.
         tps: Transactions a second, where the profile has none and a clock needs them.
         windows: How many windows of simulated time `series` has; 0: none.
         sample_pages: Heap pages of the largest table that stand for the whole; None: all, up to
@@ -285,7 +286,7 @@ def prove(
         fillfactor: As in `predict`.
         table: As in `predict`.
         server: A version at hand, or a folder with server programs; None: the profile's.
-        seeds: As in `predict`.
+        seeds: Orders of the clients' transactions that are tried where the outcome is statistical.
         progress: Called with the twin's and the server's progress.
 
     Raises:

@@ -44,7 +44,12 @@ from pgheadroom.cli.variants import (
     WithoutOption,
     changes_of,
 )
-from pgheadroom.defaults import SEEDS_DEFAULT, WINDOWS_DEFAULT
+from pgheadroom.defaults import (
+    SEEDS_DEFAULT,
+    SEEDS_IN_SWEEP,
+    SWEEP_FROM_CELLS,
+    WINDOWS_DEFAULT,
+)
 from pgheadroom.errors import InputError
 from pgheadroom.quoting import printable
 from pgheadroom.ranges import parse_ranges
@@ -87,7 +92,8 @@ SeedsOption = Annotated[
         min=2,
         max=1000,
         help="Orders of the clients' transactions to try where the outcome is statistical "
-        f"(default: {SEEDS_DEFAULT}).",
+        f"(default: {SEEDS_DEFAULT}; predict with more than {SWEEP_FROM_CELLS - 1} settings: "
+        f"{SEEDS_IN_SWEEP}).",
     ),
 ]
 TpsOption = Annotated[
@@ -223,7 +229,7 @@ def predict_command(
                 storage=storage.value,
                 engine=engine.value,
                 order=order or engine is EngineName.CLUSTERED,
-                seeds=seeds or SEEDS_DEFAULT,
+                seeds=seeds,
                 timing=Timing(tps=tps, windows=(windows or WINDOWS_DEFAULT) if series else 0),
                 from_fillfactor=from_fillfactor,
                 rewrite=asked,

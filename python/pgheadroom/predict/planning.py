@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from pgheadroom.defaults import SEEDS_DEFAULT, SEEDS_IN_SWEEP, SWEEP_FROM_CELLS
 from pgheadroom.errors import ParameterError
 from pgheadroom.predict.cells import Cell, loaded_at
 from pgheadroom.predict.clock import Clock, clock_of
@@ -28,7 +29,7 @@ class Asked:
 
     model: Model
     timing: Timing
-    seeds: int
+    seeds: int | None = None
     table: str | None = None
     from_fillfactor: int | None = None
     rewrite: RewriteAsked | None = None
@@ -83,7 +84,10 @@ def planned(cells: tuple[Cell, ...], version: PgVersion, asked: Asked) -> Planne
         later = rewritten_at(altered, asked.rewrite, clock)
     over_time = bool(asked.timing.windows or asked.model.order or altered)
     samples = _samples(cells, asked.sample_pages, over_time=over_time)
-    sampled = {} if samples is None else {"twin.sample": _said(samples, cells, asked.seeds)}
+    seeds = asked.seeds
+    if seeds is None:
+        seeds = seeds_of(len(cells), sampled=samples is not None)
+    sampled = {} if samples is None else {"twin.sample": _said(samples, cells, seeds)}
     runs = RunPlan(
         cells=(*cells, *altered, *later.cells),
         version=version,
@@ -91,7 +95,7 @@ def planned(cells: tuple[Cell, ...], version: PgVersion, asked: Asked) -> Planne
         model=asked.model,
         clock=clock,
         windows=asked.timing.windows,
-        seeds=asked.seeds,
+        seeds=seeds,
     )
     return Planned(
         cells=cells,
@@ -101,6 +105,20 @@ def planned(cells: tuple[Cell, ...], version: PgVersion, asked: Asked) -> Planne
         clock=clock,
         assumed={**later.assumed, **sampled},
     )
+
+
+def seeds_of(cells: int, *, sampled: bool) -> int:
+    """
+    How many runs a statistical cell has where nobody says.
+
+    Samples keep their number: it is their mean that stands for the whole, so that with half of them
+    an interval would be up to 1.7 times as wide.
+
+    Args:
+        cells: How many settings are asked for.
+        sampled: Whether each run is a sample.
+    """
+    return SEEDS_IN_SWEEP if cells >= SWEEP_FROM_CELLS and not sampled else SEEDS_DEFAULT
 
 
 def _said(samples: Sequence[PageSample], cells: Sequence[Cell], seeds: int) -> str:

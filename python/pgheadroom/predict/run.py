@@ -9,7 +9,6 @@ from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Literal
 
-from pgheadroom.defaults import SEEDS_DEFAULT
 from pgheadroom.predict.cells import (
     Cell,
     is_variant,
@@ -50,7 +49,7 @@ def predict(
     storage: Storage = "local",
     engine: Engine = "heap",
     order: bool = False,
-    seeds: int = SEEDS_DEFAULT,
+    seeds: int | None = None,
     timing: Timing | None = None,
     from_fillfactor: int | None = None,
     rewrite: RewriteAsked | None = None,
@@ -72,7 +71,8 @@ def predict(
         storage: Where pages are kept.
         engine: How rows are stored once they are loaded; all but `heap` are models.
         order: Whether the order of the tables is measured: pages of a range of keys, correlation.
-        seeds: Orders of the clients' transactions that are tried in a statistical cell.
+        seeds: Orders of the clients' transactions that are tried in a statistical cell; None: as
+            `planning.seeds_of` has it.
         timing: Transactions a second, and windows of a series; None: no series, and an assumed
             pace where autovacuum, checkpoints or a duration need one.
         from_fillfactor: Percent at which the varied tables are loaded; the cell's own is set when
@@ -113,7 +113,7 @@ def predict(
             **minor.assumed,
             **plan.assumed,
             **loaded_anew(cells),
-            **approximated(profile, found, seeds),
+            **approximated(profile, found, plan.runs.seeds),
             **_length(profile, found[0], plan.clock),
         },
         warnings=said_before(profile, found),
