@@ -144,9 +144,12 @@ class Outcome:
         return [(None, self), *self.by_table.items()]
 
 
-def outcome_of(found: Mapping[str, Value]) -> Outcome:
-    """Figures by their keys as a value: all of `KEYS`, and what only a server has."""
-    return Outcome(**dict(found))  # type: ignore[arg-type]  # no key of a part or a count
+def outcome_of(
+    found: Mapping[str, Value], by_table: Mapping[str, Outcome] | None = None
+) -> Outcome:
+    """Figures by their keys as a value: all of `KEYS`, and what only a server has; and parts."""
+    # No key is one of a part or a count.
+    return Outcome(**found, by_table=by_table or {})  # type: ignore[arg-type]
 
 
 def summed(parts: Sequence[float | None]) -> float | None:

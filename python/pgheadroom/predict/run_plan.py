@@ -11,6 +11,7 @@ import json
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Literal
 
 from pgheadroom import _core
@@ -370,6 +371,12 @@ def _drawn(moment: Span, seed: int) -> float:
     return drawn.uniform(low, high)
 
 
+@lru_cache(maxsize=1024)
+def _arrived(seed: int, clients: int, rate_per_s: float, within_s: float) -> int:
+    """Drawn one by one, and the same in every cell of a sweep."""
+    return _core.arrivals_at_rate(seed, clients, rate_per_s, within_s)
+
+
 def transactions_of(
     profile: Profile, given: Given, seed: int, seeds: int, clock: Clock | None = None
 ) -> int | None:
@@ -390,8 +397,7 @@ def transactions_of(
     if run.rate_per_s is not None:
         place = _LATE_FIRST if seed == 0 else (seed - 0.5) / (seeds - 1)
         begun_s = max(run.duration_s - place * _LATE_MOST_S, 0.0)
-        arrived = _core.arrivals_at_rate(run.seed, run.clients, run.rate_per_s, begun_s)
-        return max(1, arrived)
+        return max(1, _arrived(run.seed, run.clients, run.rate_per_s, begun_s))
     if given.operations is None and clock is not None:
         return max(run.clients, round(clock.per_s * run.duration_s))
     if given.operations is None:

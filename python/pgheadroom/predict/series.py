@@ -6,17 +6,21 @@ Counters, WAL and modified pages of a window are its own; sizes are those at its
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pgheadroom import _core
 from pgheadroom.forms import Stored
-from pgheadroom.outcome import KEYS, SUMMED, Outcome, Value, middle, put_together
-from pgheadroom.predict.spread import spread
+from pgheadroom.outcome import KEYS, SUMMED, Outcome, Value, middle, outcome_of
+from pgheadroom.predict.spread import Values, spread_of_window
 
-_LEVELS = ("heap_pages", "index_pages")
-"""Keys that are sizes at the end of a window; the others are sums over it."""
+_OF_A_WINDOW = ("heap_pages", "index_pages", "pages_modified")
+"""Keys that the twin has for a window: sizes at its end; the others are sums since the start."""
+
+_TRANSACTIONS = {"wal_records": "transaction_records", "wal_bytes": "transaction_bytes"}
+"""What the clients' Transaction records add, which belong to no table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,32 +132,75 @@ def series_of(runs: Sequence[_core.Simulated], *, clients: int, major: int) -> S
     times: Sequence[float] = columns[0]["t_s"]
     if not times:
         return None
+    by_run = [_figures(run) for run in columns]
+    whole, *tables = (_beside([figures[name] for figures in by_run]) for name in by_run[0])
+    names = [name for name in by_run[0] if name is not None]
     windows = []
     for window in range(len(times)):
-        wholes = [_window(run, window) for run in columns]
-        one = wholes[0] if len(wholes) == 1 else spread(wholes, clients=clients, major=major)
-        windows.append(one)
+        all_ = {key: values[window] for key, values in whole.items()}
+        parts = {
+            name: {key: values[window] for key, values in table.items()}
+            for name, table in zip(names, tables, strict=True)
+        }
+        windows.append(
+            _alone(all_, parts)
+            if len(runs) == 1
+            else spread_of_window(all_, parts, clients=clients, major=major)
+        )
     return Series(t_s=tuple(times), windows=tuple(windows))
 
 
-def _window(columns: Mapping[str, Any], window: int) -> Outcome:
-    """One window of one run."""
+_Figures = dict[str, Sequence[float | None]]
+"""The values of a run by key, window by window."""
 
-    def over(values: Sequence[int]) -> int:
-        return values[window] - (values[window - 1] if window else 0)
 
-    tables: dict[str, dict[str, int | None]] = {}
-    for name, table in columns["tables"].items():
-        tables[name] = {
-            key: (
-                table[key][window]
-                if key in _LEVELS or key == "pages_modified"
-                else over(table[key])
-            )
-            for key in SUMMED
-        }
-    clients = {
-        "wal_records": over(columns["transaction_records"]),
-        "wal_bytes": over(columns["transaction_bytes"]),
+def _figures(run: Mapping[str, Any]) -> dict[str | None, _Figures]:
+    """Of all tables together, under None and first, and of each."""
+    tables: dict[str, dict[str, Sequence[float]]] = {
+        name: {key: table[key] if key in _OF_A_WINDOW else _added(table[key]) for key in SUMMED}
+        for name, table in run["tables"].items()
     }
-    return put_together(tables, clients)
+    sums: dict[str, Sequence[float]] = {}
+    for key in SUMMED:
+        parts = [table[key] for table in tables.values()]
+        if key in _TRANSACTIONS:
+            parts.append(_added(run[_TRANSACTIONS[key]]))
+        sums[key] = parts[0] if len(parts) == 1 else list(map(sum, zip(*parts, strict=True)))
+    return {None: _with_shares(sums), **{name: _with_shares(sums) for name, sums in tables.items()}}
+
+
+def _added(sums: Sequence[int]) -> list[int]:
+    """What each window adds to a sum since the start."""
+    return [after - before for before, after in zip((0, *sums[:-1]), sums, strict=True)]
+
+
+def _with_shares(sums: Mapping[str, Sequence[float]]) -> _Figures:
+    """All of `KEYS`: the sums and their quotients."""
+    updates = sums["n_tup_upd"]
+
+    def per_update(values: Iterable[float]) -> list[float | None]:
+        return [value / by if by else None for value, by in zip(values, updates, strict=True)]
+
+    plain_bytes = map(operator.sub, sums["wal_bytes"], sums["wal_fpi_bytes"])
+    return {
+        **sums,
+        "hot_frac": per_update(sums["n_tup_hot_upd"]),
+        "newpage_frac": per_update(sums["n_tup_newpage_upd"]),
+        "wal_bytes_per_update": per_update(sums["wal_bytes"]),
+        "wal_nonfpi_bytes_per_update": per_update(plain_bytes),
+    }
+
+
+def _beside(runs: Sequence[_Figures]) -> dict[str, list[tuple[float | None, ...]]]:
+    """By key and window: what each run has."""
+    return {key: list(zip(*(run[key] for run in runs), strict=True)) for key in KEYS}
+
+
+def _alone(whole: Values, parts: Mapping[str, Values]) -> Outcome:
+    """A window of a run that says all."""
+
+    def exactly(values: Values) -> dict[str, Value]:
+        return {key: value for key, (value,) in values.items()}
+
+    by_table = {name: outcome_of(exactly(values)) for name, values in parts.items()}
+    return outcome_of(exactly(whole), by_table)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 
 from pgheadroom.outcome import KEYS, SHARES, Outcome, Value, mid, middle, outcome_of
 from pgheadroom.profile import Profile
@@ -35,19 +35,23 @@ _IMAGE_FRAC = 0.02  # recorded profiles (golden/compressed) were off by 1.04 % a
 # records, and the images of two pages where images are logged.
 _CHANCE_LEAST, _CHANCE_MOST = 0.5, 4.0
 _NORMAL = 1.645  # of a normal distribution 90 % lie within so many standard deviations
-_OF_A_MISS: Mapping[str, float] = {
+_OF_A_MISS: dict[str, float] = {
     "n_tup_hot_upd": 1,
     "n_tup_newpage_upd": 1,
     "heap_pages": 0.02,
     "pages_modified": 2,
     "wal_records": 3,
     "wal_bytes": 200,
+    "wal_bytes_per_update": 200,
+    "wal_nonfpi_bytes_per_update": 200,
 }
-_IMAGES_OF_A_MISS: Mapping[str, float] = {
+_WITH_IMAGES_OF_A_MISS: Mapping[str, float] = _OF_A_MISS | {
     "wal_fpi": 2,
     "wal_fpi_bytes": 2 * PAGE_BYTES,
-    "wal_bytes": 2 * PAGE_BYTES,
+    "wal_bytes": 200 + 2 * PAGE_BYTES,
+    "wal_bytes_per_update": 200 + 2 * PAGE_BYTES,
 }
+_PER_UPDATE = ("wal_bytes_per_update", "wal_nonfpi_bytes_per_update")
 
 # What is left beside: of the figures that count pages and WAL, in 212 runs of 18.4, 16.14 and 15.18
 # with 2 to 8 clients (docs/method/clients.md has how many intervals held without it, and with it).
@@ -101,6 +105,7 @@ _PER_MODIFIED_PAGE = {
     "wal_bytes": PAGE_BYTES,
 }
 _UPDATES = ("n_tup_hot_upd", "n_tup_newpage_upd")
+_OF_UPDATES = (*_UPDATES, *SHARES)
 _OF_THE_HEAP = (*_UPDATES, "heap_pages", *_STEADY, *SHARES)
 _COUNTS_OF_PAGES = ("heap_pages", "pages_modified")
 
@@ -162,6 +167,9 @@ class _Growth:
     split_pages: int = 0
 
 
+_NO_GROWTH = _Growth()
+
+
 @dataclass(frozen=True, slots=True)
 class MadeUp:
     """
@@ -213,6 +221,10 @@ WHOLE = OfSamples()
 """Each run was the whole."""
 
 
+Values = Mapping[str, Sequence[float | None]]
+"""What each run has of a figure, by its key: of all tables together, or of one."""
+
+
 def spread(
     runs: Sequence[Outcome],
     *,
@@ -245,9 +257,9 @@ def spread(
     """
     beside = beside or {}
     contended = contended or {}
-    assert len(runs) >= 2, "one run shows no spread"
     times = _BY_CLOCK if by_clock else int(clients == 1 or samples.share < 1)
-    parts = {name: [run.by_table[name] for run in runs] for name in runs[0].by_table}
+    whole = _values_of(runs)
+    parts = {name: _values_of([run.by_table[name] for run in runs]) for name in runs[0].by_table}
     growths = {
         name: _growth(part, clients, major, logs_hints, has_gin=name in with_gin)
         for name, part in parts.items()
@@ -266,7 +278,7 @@ def spread(
         for name, part in parts.items()
     }
     growth = replace(
-        _growth(runs, clients, major, logs_hints=False),
+        _growth(whole, clients, major, logs_hints=False),
         map_pages=sum(one.map_pages for one in growths.values()),
         split_pages=sum(one.split_pages for one in growths.values()),
     )
@@ -274,9 +286,33 @@ def spread(
     opened = sum(_of_table(part, samples).open_pages for part in sampled)
     of_all = replace(samples, open_pages=opened)
     of_values = (made_up.times, sum(made_up.indexes.values()))
-    steady = _steady_halves(runs, sum(beside.values()), len(upserted), list(contended.values()))
-    whole = _spread_of(runs, growth, of_all, times, of_values, steady)
-    return replace(whole, by_table=tables)
+    steady = _steady_halves(whole, sum(beside.values()), len(upserted), list(contended.values()))
+    return _spread_of(whole, growth, of_all, times, of_values, steady, tables)
+
+
+def spread_of_window(
+    whole: Values, parts: Mapping[str, Values], *, clients: int, major: int
+) -> Outcome:
+    """
+    The same as `spread` of a window, of whose values nothing else is known.
+
+    Args:
+        whole: Of all tables.
+        parts: Of each by its name.
+        clients: How many wrote side by side.
+        major: The server's major version.
+    """
+    times = int(clients == 1)
+    tables = {
+        name: _spread_of(part, _growth(part, clients, major, logs_hints=False), times=times)
+        for name, part in parts.items()
+    }
+    growth = _growth(whole, clients, major, logs_hints=False)
+    return _spread_of(whole, growth, times=times, by_table=tables)
+
+
+def _values_of(runs: Sequence[Outcome]) -> Values:
+    return {key: [middle(run.value(key)) for run in runs] for key in KEYS}
 
 
 def over_draws(runs: Sequence[Outcome]) -> Outcome:
@@ -306,13 +342,13 @@ def _over_draws(runs: Sequence[Outcome]) -> Outcome:
 
 
 def _steady_halves(
-    runs: Sequence[Outcome],
+    runs: Values,
     beside: float,
     upserted: int,
     contended: Sequence[Mapping[str, int]],
 ) -> Mapping[str, float]:
     """By how much counts are uncertain that statements decide; those that are certain are none."""
-    counted_at_all = [key for key in _STEADY if any(run.value(key) for run in runs)]
+    counted_at_all = [key for key in _STEADY if any(runs[key])]
     halves = dict.fromkeys(counted_at_all, beside) if beside else {}
     if upserted:
         for key in ("n_tup_ins", "n_tup_del"):
@@ -346,13 +382,14 @@ def made_up_of(profile: Profile) -> MadeUp:
     )
 
 
-def _of_table(runs: Sequence[Outcome], samples: OfSamples) -> OfSamples:
+def _of_table(runs: Values, samples: OfSamples) -> OfSamples:
     return samples if _grows(runs) else replace(samples, open_pages=0.0)
 
 
-def _grows(runs: Sequence[Outcome]) -> bool:
+def _grows(runs: Values) -> bool:
     """Whether a table takes pages in the run."""
-    return any(run.n_tup_ins or mid(run.n_tup_hot_upd) < mid(run.n_tup_upd) for run in runs)
+    pairs = zip(runs["n_tup_hot_upd"], runs["n_tup_upd"], strict=True)
+    return any(runs["n_tup_ins"]) or any((hot or 0) < (all_ or 0) for hot, all_ in pairs)
 
 
 def counted(numbers: Sequence[int]) -> Value:
@@ -369,40 +406,45 @@ def counted(numbers: Sequence[int]) -> Value:
 
 
 def _spread_of(
-    runs: Sequence[Outcome],
+    runs: Values,
     growth: _Growth,
-    samples: OfSamples,
-    times: float,
-    made_up: tuple[float, int],
-    steady: Mapping[str, float],
+    samples: OfSamples = WHOLE,
+    times: float = 0,
+    made_up: tuple[float, int] = (0, 0),
+    steady: Mapping[str, float] | None = None,
+    by_table: Mapping[str, Outcome] | None = None,
 ) -> Outcome:
-    updates = math.fsum(mid(run.n_tup_upd) for run in runs) / len(runs)
-    misses = updates - math.fsum(mid(run.n_tup_hot_upd) for run in runs) / len(runs)
-    logs_images = any(mid(run.wal_fpi) for run in runs)
-    found: dict[str, Value] = {}
-    for key in KEYS:
-        values = [middle(run.value(key)) for run in runs]
-        model = (
-            partial(_model, key, updates=updates, times=times)
-            if times
-            else partial(_chance, key, updates=updates, misses=misses, logs_images=logs_images)
-        )
-        found[key] = _interval(
-            key, values, updates, growth, samples, model, made_up, logs_images, steady
-        )
-    return outcome_of(found)
+    updates = _mean(runs["n_tup_upd"])
+    logs_images = any(runs["wal_fpi"])
+    model: Callable[[str, float], float]
+    if times:
+
+        def model(key: str, mean: float) -> float:
+            return _model(key, mean, updates=updates, times=times)
+
+    else:
+        model = _chance(updates, updates - _mean(runs["n_tup_hot_upd"]), logs_images=logs_images)
+    of_all = _OfAll(updates, logs_images, growth, samples, model, made_up, steady or {})
+    found = {key: _interval(key, runs[key], of_all) for key in KEYS}
+    return outcome_of(found, by_table)
+
+
+def _mean(values: Sequence[float | None]) -> float:
+    """With 0 where nothing is known."""
+    return math.fsum(value or 0 for value in values) / len(values)
 
 
 def _growth(
-    runs: Sequence[Outcome], clients: int, major: int, logs_hints: bool, *, has_gin: bool = False
+    runs: Values, clients: int, major: int, logs_hints: bool, *, has_gin: bool = False
 ) -> _Growth:
     if clients == 1 or not _grows(runs):
-        return _Growth()
-    agree = len({mid(run.wal_fpi) for run in runs}) == 1
+        return _NO_GROWTH
+    images = runs["wal_fpi"]
+    agree = len({value or 0 for value in images}) == 1
     split_pages = _SPLIT_PAGES if has_gin and agree else 0
     if major <= _EXTRA_PAGES_UNTIL_MAJOR:
         return _Growth(more=_EXTRA_PAGES_PER_CLIENT * clients, split_pages=split_pages)
-    only_fills = any(run.n_tup_ins for run in runs) and not any(run.wal_fpi for run in runs)
+    only_fills = any(runs["n_tup_ins"]) and not any(images)
     return _Growth(
         either_side=_OPEN_PAGES_PER_CLIENT * clients,
         map_pages=_NEW_MAP_PAGES if logs_hints and only_fills else 0,
@@ -410,42 +452,53 @@ def _growth(
     )
 
 
-def _interval(
-    key: str,
-    values: Sequence[int | float | None],
-    updates: float,
-    growth: _Growth,
-    samples: OfSamples,
-    model_of: Callable[[float], float],
-    made_up: tuple[float, int],
-    logs_images: bool,
-    steady: Mapping[str, float],
-) -> Value:
+@dataclass(frozen=True, slots=True)
+class _OfAll:
+    """
+    What the intervals of all figures depend on.
+
+    `updates` are those of a run; `model` gives the half-width by a figure's key and mean; `made_up`
+    are times and indexes of `MadeUp`; `steady` are halves of counts that statements decide.
+    """
+
+    updates: float
+    logs_images: bool
+    growth: _Growth
+    samples: OfSamples
+    model: Callable[[str, float], float]
+    made_up: tuple[float, int]
+    steady: Mapping[str, float]
+
+
+def _interval(key: str, values: Sequence[float | None], of_all: _OfAll) -> Value:
     numbers = [value for value in values if value is not None]
     if len(numbers) < len(values):
         return None
-    first = numbers[0]
-    mean = math.fsum(numbers) / len(numbers)
-    model = model_of(mean)
+    first, count = numbers[0], len(numbers)
+    growth, samples = of_all.growth, of_all.samples
+    mean = math.fsum(numbers) / count
+    model = of_all.model(key, mean)
     if key in _COUNTS_OF_PAGES and mean > 0:
         model = math.hypot(model, growth.either_side, samples.heap_pages)
     if key == "index_pages":
         model = math.hypot(model, samples.index_pages)
-    times, indexes = made_up
+    times, indexes = of_all.made_up
     if times and key not in _OF_THE_HEAP:
         frac = _STATED_FRAC.get(key, _STATED_FRAC_ELSE)
-        pages = _MADE_UP_PAGES * indexes * _of_a_page(key, updates, logs_images)
+        pages = _MADE_UP_PAGES * indexes * _of_a_page(key, of_all.updates, of_all.logs_images)
         model = math.hypot(model, times * frac * mean, pages)
+    steady = of_all.steady
     if key in _STEADY:
         model = math.hypot(model, steady.get(key, 0.0))
     logged_whole = (growth.map_pages + growth.split_pages) * _PER_MODIFIED_PAGE.get(key, 0)
-    is_nothing = mean == model == logged_whole == 0
-    is_certain = (key in _STEADY and key not in steady) or is_nothing
-    if all(value == first for value in numbers) and is_certain:
+    is_equal = numbers.count(first) == count
+    if is_equal and ((key in _STEADY and key not in steady) or mean == model == logged_whole == 0):
         return first
-    variance = math.fsum((value - mean) ** 2 for value in numbers) / (len(numbers) - 1)
-    drawn = students_t(len(numbers) - 1) * math.sqrt(variance * (samples.share + 1 / len(numbers)))
-    half = math.hypot(drawn, model)
+    half = model
+    if not is_equal or mean != first:
+        variance = math.fsum([(value - mean) ** 2 for value in numbers]) / (count - 1)
+        drawn = students_t(count - 1) * math.sqrt(variance * (samples.share + 1 / count))
+        half = math.hypot(drawn, model)
     high = min(1.0, mean + half) if key in SHARES else mean + half
     if key == "heap_pages":
         high += growth.more
@@ -470,32 +523,25 @@ def _of_a_page(key: str, updates: float, logs_images: bool) -> float:
     return _PER_MODIFIED_PAGE.get(key, 0)
 
 
-def _chance(key: str, mean: float, *, updates: float, misses: float, logs_images: bool) -> float:
-    """Half-width of what chance makes of updates that miss HOT, and of the rest."""
-    if key in SHARES or key in _UPDATES:
-        return _chance_of_misses(key, updates, misses, logs_images=logs_images)
-    if mean == 0:
-        return 0.0
-    rest = _REST_FRAC * mean
-    return math.hypot(rest, _chance_of_misses(key, updates, misses, logs_images=logs_images))
+def _chance(updates: float, misses: float, *, logs_images: bool) -> Callable[[str, float], float]:
+    """Half-width by key and mean: what chance makes of updates that miss HOT, and the rest."""
+    half = 0.0
+    if updates:
+        variance = misses * (1 - misses / updates)
+        half = _NORMAL * math.sqrt(min(max(variance, _CHANCE_LEAST), _CHANCE_MOST))
+    of_a_miss = _WITH_IMAGES_OF_A_MISS if logs_images else _OF_A_MISS
 
+    def of_figure(key: str, mean: float) -> float:
+        if key in _OF_UPDATES:
+            return half / updates if updates and key in SHARES else half * of_a_miss.get(key, 0.0)
+        if mean == 0:
+            return 0.0
+        chance = half * of_a_miss.get(key, 0.0)
+        if updates and key in _PER_UPDATE:
+            chance /= updates
+        return math.hypot(_REST_FRAC * mean, chance)
 
-def _chance_of_misses(key: str, updates: float, misses: float, *, logs_images: bool) -> float:
-    if not updates:
-        return 0.0
-    variance = misses * (1 - misses / updates)
-    half = _NORMAL * math.sqrt(min(max(variance, _CHANCE_LEAST), _CHANCE_MOST))
-    if key in SHARES:
-        return half / updates
-    each = _OF_A_MISS.get(key, 0.0)
-    if logs_images:
-        each += _IMAGES_OF_A_MISS.get(key, 0.0)
-    if key == "wal_bytes_per_update":
-        each = _OF_A_MISS["wal_bytes"] + logs_images * _IMAGES_OF_A_MISS["wal_bytes"]
-        return half * each / updates
-    if key == "wal_nonfpi_bytes_per_update":
-        return half * _OF_A_MISS["wal_bytes"] / updates
-    return half * each
+    return of_figure
 
 
 def _model(key: str, mean: float, *, updates: float, times: float) -> float:
