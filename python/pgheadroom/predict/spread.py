@@ -307,8 +307,10 @@ def spread_of_window(
         name: _spread_of(part, _growth(part, clients, major, logs_hints=False), times=times)
         for name, part in parts.items()
     }
+    # Of one table it is all but the transactions' own WAL.
+    (alike,) = parts.values() if len(parts) == 1 else ({},)
     growth = _growth(whole, clients, major, logs_hints=False)
-    return _spread_of(whole, growth, times=times, by_table=tables)
+    return _spread_of(whole, growth, times=times, by_table=tables, alike=alike)
 
 
 def _values_of(runs: Sequence[Outcome]) -> Values:
@@ -413,7 +415,14 @@ def _spread_of(
     made_up: tuple[float, int] = (0, 0),
     steady: Mapping[str, float] | None = None,
     by_table: Mapping[str, Outcome] | None = None,
+    alike: Values | None = None,
 ) -> Outcome:
+    """
+    Of a whole or a table.
+
+    Where `alike` has the only table's values, and nothing else is known of either, equal values of
+    the whole have its intervals.
+    """
     updates = _mean(runs["n_tup_upd"])
     logs_images = any(runs["wal_fpi"])
     model: Callable[[str, float], float]
@@ -425,7 +434,11 @@ def _spread_of(
     else:
         model = _chance(updates, updates - _mean(runs["n_tup_hot_upd"]), logs_images=logs_images)
     of_all = _OfAll(updates, logs_images, growth, samples, model, made_up, steady or {})
-    found = {key: _interval(key, runs[key], of_all) for key in KEYS}
+    found = {}
+    if alike and by_table:
+        (table,) = by_table.values()
+        found = {key: table.value(key) for key in KEYS if runs[key] == alike[key]}
+    found |= {key: _interval(key, runs[key], of_all) for key in KEYS if key not in found}
     return outcome_of(found, by_table)
 
 
