@@ -13,6 +13,7 @@ use crate::btree::page::BtreePage;
 use crate::btree::record::METAPAGE_HOLE;
 use crate::btree::split::Pivot;
 use crate::btree::{Btree, Entry, Item};
+use crate::page::Tid;
 
 /// Longest posting list of a build: a tenth of a page, aligned, with its line pointer.
 ///
@@ -146,27 +147,31 @@ impl Build<'_> {
 
     fn load_merged<'a>(&mut self, entries: impl Iterator<Item = Entry<'a>>) {
         let mut pending = DedupState::new(MAX_POSTING_BYTES);
+        let mut tids: Vec<Tid> = Vec::new();
         let mut base: Option<(OwnedItem, &[i64])> = None;
         for entry in entries {
             let item = self.leaf_item(&entry);
             if let Some((first, key)) = base.take() {
                 if is_duplicate(key, entry.key) && pending.add(item.as_ref()) {
+                    tids.push(entry.tid);
                     base = Some((first, key));
                     continue;
                 }
-                self.add_merged(first.as_ref(), key, &pending);
+                self.add_merged(first.as_ref(), key, &tids);
             }
             pending.start(item.as_ref());
+            tids.clear();
+            tids.push(entry.tid);
             base = Some((item, entry.key));
         }
         if let Some((first, key)) = base {
-            self.add_merged(first.as_ref(), key, &pending);
+            self.add_merged(first.as_ref(), key, &tids);
         }
     }
 
     /// Source: `_bt_sort_dedup_finish_pending`, nbtsort.c (REL_18_STABLE).
-    fn add_merged(&mut self, base: Item<'_>, key: &[i64], pending: &DedupState) {
-        let item = OwnedItem::with_tids(base, pending.tids.clone());
+    fn add_merged(&mut self, base: Item<'_>, key: &[i64], tids: &[Tid]) {
+        let item = OwnedItem::with_tids(base, tids.to_vec());
         let posting_bytes = item.bytes() - u32::from(base.base_bytes());
         self.add(0, item, key, posting_bytes);
     }

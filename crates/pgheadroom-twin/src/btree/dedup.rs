@@ -11,7 +11,6 @@ use crate::btree::item::{Item, OwnedItem, SIZE_OF_TID};
 use crate::btree::key::keep_natts;
 use crate::btree::page::BtreePage;
 use crate::btree::record::{Record, RecordKind, Sink};
-use crate::page::Tid;
 
 /// TIDs above which a posting list that found no room for more counts as full.
 ///
@@ -30,7 +29,8 @@ pub(super) struct DedupState {
     pub max_posting_bytes: u32,
     /// Lists so far that were full.
     pub full_lists: u32,
-    pub tids: Vec<Tid>,
+    /// TIDs of the group.
+    tids: usize,
     /// Items in the group.
     pub items: usize,
     base_bytes: u32,
@@ -41,7 +41,7 @@ impl DedupState {
         Self {
             max_posting_bytes,
             full_lists: 0,
-            tids: Vec::new(),
+            tids: 0,
             items: 0,
             base_bytes: 0,
         }
@@ -49,8 +49,7 @@ impl DedupState {
 
     /// Begins a group. Source: `_bt_dedup_start_pending`, nbtdedup.c (REL_18_STABLE).
     pub fn start(&mut self, base: Item<'_>) {
-        self.tids.clear();
-        self.add_tids(base);
+        self.tids = base.tid_count();
         self.items = 1;
         self.base_bytes = u32::from(base.base_bytes());
     }
@@ -59,23 +58,17 @@ impl DedupState {
     ///
     /// Source: `_bt_dedup_save_htid`, nbtdedup.c (REL_18_STABLE).
     pub fn add(&mut self, item: Item<'_>) -> bool {
-        let tids = u32::try_from(self.tids.len() + item.tid_count()).expect("TIDs of a page");
+        let together = self.tids + item.tid_count();
+        let tids = u32::try_from(together).expect("TIDs of a page");
         if maxalign(self.base_bytes + tids * SIZE_OF_TID) > self.max_posting_bytes {
-            if self.tids.len() > MANY_TIDS {
+            if self.tids > MANY_TIDS {
                 self.full_lists += 1;
             }
             return false;
         }
         self.items += 1;
-        self.add_tids(item);
+        self.tids = together;
         true
-    }
-
-    fn add_tids(&mut self, item: Item<'_>) {
-        match item.posting() {
-            Some(tids) => self.tids.extend_from_slice(tids),
-            None => self.tids.push(item.first_tid()),
-        }
     }
 
     /// Leaves less room for the next list, so that the page will be split 96 to 4.
@@ -149,7 +142,9 @@ impl Btree {
         let mut doomed = Vec::new();
         for &(base, items) in groups.iter().filter(|&&(_, items)| items > 1) {
             let members = (base..base + items).map(|member| page.item(member));
-            let tids = members.flat_map(Item::each_tid).collect();
+            let count = members.clone().map(Item::tid_count).sum();
+            let mut tids = Vec::with_capacity(count);
+            tids.extend(members.flat_map(Item::each_tid));
             let posting = OwnedItem::with_tids(page.item(base), tids);
             page.replace(base, posting);
             doomed.extend(base + 1..base + items);

@@ -10,8 +10,14 @@ use crate::vacuum::tid_store::TidStore;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DeadItems {
     pages: Vec<(BlockNumber, Vec<OffsetNumber>)>,
+    /// By block: behind which of `bits` its page's are, or 0 where it has none.
+    places: Vec<u32>,
+    bits: Vec<OffsetBits>,
     memory: Memory,
 }
+
+/// A bit for each line pointer of a page: every entry of every index is asked for.
+type OffsetBits = [u64; MAX_HEAP_TUPLES_PER_PAGE as usize / 64 + 1];
 
 /// What a VACUUM has to remember them in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +77,8 @@ impl DeadItems {
         };
         Self {
             pages: Vec::new(),
+            places: Vec::new(),
+            bits: Vec::new(),
             memory,
         }
     }
@@ -89,6 +97,14 @@ impl DeadItems {
                 store.set(block.0, offsets.len(), last);
             }
         }
+        let mut bits = OffsetBits::default();
+        for offset in &offsets {
+            bits[usize::from(offset.0 / 64)] |= 1 << (offset.0 % 64);
+        }
+        self.bits.push(bits);
+        self.places.resize(block.0 as usize, 0);
+        self.places
+            .push(u32::try_from(self.bits.len()).expect("no more pages than blocks"));
         self.pages.push((block, offsets));
     }
 
@@ -118,6 +134,8 @@ impl DeadItems {
     /// Forgets all of them. Source: `dead_items_reset`.
     pub fn reset(&mut self) {
         self.pages.clear();
+        self.places.clear();
+        self.bits.clear();
         match &mut self.memory {
             Memory::Array { items, .. } => *items = 0,
             Memory::TidStore {
@@ -130,10 +148,13 @@ impl DeadItems {
 
     /// Whether the line pointer at this TID is one of them.
     pub fn has(&self, tid: Tid) -> bool {
-        let page = self
-            .pages
-            .binary_search_by_key(&{ tid.block }, |page| page.0);
-        page.is_ok_and(|page| self.pages[page].1.binary_search(&tid.offset).is_ok())
+        let place = self.places.get(tid.block.0 as usize).copied();
+        place
+            .and_then(|place| place.checked_sub(1))
+            .is_some_and(|place| {
+                let word = self.bits[place as usize][usize::from(tid.offset.0 / 64)];
+                word >> (tid.offset.0 % 64) & 1 == 1
+            })
     }
 }
 

@@ -238,7 +238,7 @@ impl Cleaner<'_> {
         let mut survey = Survey {
             all_visible: true,
             would_be_frozen: true,
-            freezable: Vec::new(),
+            freezable: Vec::with_capacity(page.item_count() as usize),
             are_freezable: false,
             must_freeze: false,
             oldest: [None; 2],
