@@ -278,11 +278,21 @@ impl Text {
 /// md5('NUMBER:0') || md5('NUMBER:1') || ..., so many digits.
 fn write_hashes(number: i64, length: u32, out: &mut Vec<u8>) {
     let end = out.len() + length as usize;
-    let mut chunk = 0;
+    if out.len() == end {
+        return;
+    }
+    let mut hashed = format!("{number}:").into_bytes();
+    let before = hashed.len();
+    let mut chunk = 0_u32;
     while out.len() < end {
-        let digits = md5::hex(md5::digest(format!("{number}:{chunk}").as_bytes()));
+        match u8::try_from(chunk) {
+            Ok(digit @ 0..=9) => hashed.push(b'0' + digit),
+            _ => hashed.extend_from_slice(chunk.to_string().as_bytes()),
+        }
+        let digits = md5::hex(md5::digest(&hashed));
         let wanted = (end - out.len()).min(digits.len());
         out.extend_from_slice(&digits[..wanted]);
+        hashed.truncate(before);
         chunk += 1;
     }
 }

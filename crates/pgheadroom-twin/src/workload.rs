@@ -63,14 +63,35 @@ impl std::ops::Deref for Sets {
 
 impl FromIterator<Assignment<'static>> for Sets {
     fn from_iter<I: IntoIterator<Item = Assignment<'static>>>(columns: I) -> Self {
-        let mut columns = columns.into_iter();
-        Self(match (columns.next(), columns.next()) {
-            (Some(one), None) => Columns::One(one),
-            (first, second) => {
-                let first = first.into_iter().chain(second);
-                Columns::Many(first.chain(columns).collect())
-            }
-        })
+        Self::collected(columns.into_iter(), &mut Vec::new())
+    }
+}
+
+impl Sets {
+    /// As it is collected; one of several columns takes memory that another clause has left.
+    fn collected(
+        mut columns: impl Iterator<Item = Assignment<'static>>,
+        memory: &mut Vec<Assignment<'static>>,
+    ) -> Self {
+        let Some(first) = columns.next() else {
+            return Self(Columns::Many(Vec::new()));
+        };
+        let Some(second) = columns.next() else {
+            return Self(Columns::One(first));
+        };
+        let mut many = std::mem::take(memory);
+        many.clear();
+        many.extend([first, second]);
+        many.extend(columns);
+        Self(Columns::Many(many))
+    }
+
+    /// The memory of a clause that nobody needs any more, if it has any of its own.
+    fn into_memory(self) -> Option<Vec<Assignment<'static>>> {
+        match self.0 {
+            Columns::One(_) => None,
+            Columns::Many(memory) => Some(memory),
+        }
     }
 }
 

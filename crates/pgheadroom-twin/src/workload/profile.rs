@@ -15,11 +15,12 @@ use crate::profile::{
     ChangeSpec, ColumnSpec, Find, KindName, LoadedTable, OperationSpec, ParentPick, ProfileError,
     ProfileSpec, RowsSpec, TableSpec,
 };
+use crate::row::kind::Kind;
 use crate::row::{LoadRule, Numbers};
 use crate::value::{Value, ValueError};
 use crate::workload::living::{NO_ROW, OwnRows};
 use crate::workload::pick::{self, Past, draw, millionths};
-use crate::workload::{Access, CmdType, End, Operation, Pick, Workload};
+use crate::workload::{Access, CmdType, End, Operation, Pick, Sets, Workload};
 
 /// What an update does to one column.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -98,8 +99,23 @@ pub struct ProfileOperation {
 struct ColumnRule {
     rule: LoadRule,
     column_type: pgheadroom_layout::ColumnType,
+    /// The type's, where it is one that has values.
+    kind: Option<Kind>,
     /// The table whose newest key inserts take, by its position.
     newest_of: Option<usize>,
+}
+
+impl ColumnRule {
+    #[inline]
+    fn value(&self, row: i64, number: u32) -> Result<Value, ValueError> {
+        match self.kind {
+            Some(kind) => {
+                let kind = (kind, self.column_type.name());
+                self.rule.value_of_kind(kind, row, number)
+            }
+            None => self.rule.value(&self.column_type, row, number),
+        }
+    }
 }
 
 impl ProfileOperation {
@@ -166,6 +182,10 @@ impl ProfileOperation {
                 .map(|(rule, column_type)| ColumnRule {
                     rule: rule.clone(),
                     column_type: column_type.clone(),
+                    kind: rule
+                        .elements
+                        .map(Kind::Elements)
+                        .or_else(|| Kind::of(column_type)),
                     newest_of: None,
                 })
                 .collect(),
@@ -215,10 +235,24 @@ impl ProfileOperation {
         newest: &dyn Fn(usize) -> i64,
         client: &mut Prng,
     ) -> Operation {
+        self.in_memory(low, width, newest, client, &mut Vec::new())
+    }
+
+    /// The same, its SET clause in memory that another one has had.
+    #[inline]
+    fn in_memory(
+        &self,
+        low: i64,
+        width: i64,
+        newest: &dyn Fn(usize) -> i64,
+        client: &mut Prng,
+        memory: &mut Vec<Assignment<'static>>,
+    ) -> Operation {
         let sets = self.sets.iter();
-        let sets = sets
-            .map(|(set, at_times)| set.draw(*at_times, client))
-            .collect();
+        let sets = Sets::collected(
+            sets.map(|(set, at_times)| set.draw(*at_times, client)),
+            memory,
+        );
         let table = self.table;
         let cmd_type = match self.kind {
             KindName::Insert => {
@@ -272,7 +306,7 @@ impl ProfileOperation {
         for row in low..low + width {
             let mut values = Vec::with_capacity(self.values.len());
             for (number, column) in (1..).zip(&self.values) {
-                let made = column.rule.value(&column.column_type, row, number)?;
+                let made = column.value(row, number)?;
                 values.push(match column.newest_of {
                     Some(parent) if made != Value::Null => {
                         column.rule.reference(&column.column_type, newest(parent))?
@@ -310,6 +344,8 @@ pub struct ProfileWorkload {
     turns: Vec<u64>,
     /// Whether all transactions are one statement that differs in nothing but its keys.
     is_one_statement: bool,
+    /// What a SET clause that is over has left for the next one.
+    memory: Vec<Assignment<'static>>,
 }
 
 impl ProfileWorkload {
@@ -359,6 +395,7 @@ impl ProfileWorkload {
         };
         Ok(Self {
             is_one_statement,
+            memory: Vec::new(),
             weights: scripts.iter().map(|script| head(script).weight).collect(),
             scripts: scripts
                 .into_iter()
@@ -373,6 +410,17 @@ impl ProfileWorkload {
             seed: spec.run.seed,
             clients: states,
         })
+    }
+}
+
+/// What a statement that is over leaves for the next one's SET clause.
+fn memory_of(operation: Operation) -> Option<Vec<Assignment<'static>>> {
+    match operation {
+        Operation::Find {
+            cmd_type: CmdType::Update(sets),
+            ..
+        } => sets.into_memory(),
+        _ => None,
     }
 }
 
@@ -404,6 +452,9 @@ impl Workload for ProfileWorkload {
         let chosen = self.generators.choose_script(&self.weights);
         let generator = &mut self.generators.clients[client];
         if !self.is_one_statement {
+            if let Some(memory) = operations.pop().and_then(memory_of) {
+                self.memory = memory;
+            }
             operations.clear();
         }
         let client = i64::try_from(client).expect("few clients");
@@ -463,7 +514,8 @@ impl Workload for ProfileWorkload {
                 return Some(End::Commit);
             }
             let newest = |table: usize| state.tables[table].newest();
-            operations.push(operation.at(low, width, &newest, generator));
+            let memory = &mut self.memory;
+            operations.push(operation.in_memory(low, width, &newest, generator, memory));
         }
         let fails = aborted.is_some_and(|bound| draw(generator) <= bound);
         Some(if fails { End::Rollback } else { End::Commit })
