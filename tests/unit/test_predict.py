@@ -15,7 +15,6 @@ from pgheadroom.play.events import Event
 from pgheadroom.play.workers import Hold
 from pgheadroom.predict import Given, make_cells, minor_version, predict, version
 from pgheadroom.predict.cells import fillfactor_of, updated_tables
-from pgheadroom.predict.planning import seeds_of
 from pgheadroom.predict.run_plan import as_given, transactions_of
 from pgheadroom.predict.spread import LEVEL, OfSamples, spread
 from pgheadroom.predict.uncertain_rows import beside_maintenance, upserted_of
@@ -429,28 +428,6 @@ def test_a_sample_and_a_clock_have_the_models_error() -> None:
         found = spread(runs, clients=4, major=18, **asked).hot_frac  # type: ignore[arg-type]
         assert isinstance(found, Interval)
         assert found.mid - found.low == pytest.approx(share, rel=0.001)
-
-
-def test_many_settings_have_fewer_runs_each() -> None:
-    """Eight of one setting and of sixteen, four of more; samples stand for the whole by eight."""
-    assert [seeds_of(cells, sampled=False) for cells in (1, 16, 17, 91)] == [8, 8, 4, 4]
-    assert seeds_of(91, sampled=True) == 8
-
-
-def test_how_many_runs_there_are_is_assumed() -> None:
-    """Of a sweep, of one setting, and as somebody asks; one client's outcome needs none of them."""
-    run = {"operations": 40, "clients": 2}
-    sweep = list(range(84, 101))
-
-    def interleavings(run: Json, fillfactors: list[int] | None, **asked: int) -> object:
-        found = predict(_profile(run), fillfactors, server="18.4", **asked)
-        return found.assumed.get("twin.interleavings")
-
-    assert interleavings(run, sweep) == 4
-    assert interleavings(run, sweep[1:]) == 8
-    assert interleavings(run, None) == 8
-    assert interleavings(run, sweep, seeds=3) == 3
-    assert interleavings({"operations": 40}, sweep) is None
 
 
 def test_missing_stays_missing() -> None:

@@ -71,8 +71,7 @@ def predict(
         storage: Where pages are kept.
         engine: How rows are stored once they are loaded; all but `heap` are models.
         order: Whether the order of the tables is measured: pages of a range of keys, correlation.
-        seeds: Orders of the clients' transactions that are tried in a statistical cell; None: as
-            `planning.seeds_of` has it.
+        seeds: Orders of the clients' transactions that are tried; None: `planning.seeds_of`.
         timing: Transactions a second, and windows of a series; None: no series, and an assumed
             pace where autovacuum, checkpoints or a duration need one.
         from_fillfactor: Percent at which the varied tables are loaded; the cell's own is set when

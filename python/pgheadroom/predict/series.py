@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pgheadroom import _core
 from pgheadroom.forms import Stored
 from pgheadroom.outcome import KEYS, SUMMED, Outcome, Value, middle, outcome_of
-from pgheadroom.predict.spread import Values, spread_of_window
+from pgheadroom.predict.spread import ByRun, spread_of_window
 
 _OF_A_WINDOW = ("heap_pages", "index_pages", "pages_modified")
 """Keys that the twin has for a window: sizes at its end; the others are sums since the start."""
@@ -196,10 +196,10 @@ def _beside(runs: Sequence[_Figures]) -> dict[str, list[tuple[float | None, ...]
     return {key: list(zip(*(run[key] for run in runs), strict=True)) for key in KEYS}
 
 
-def _alone(whole: Values, parts: Mapping[str, Values]) -> Outcome:
+def _alone(whole: ByRun, parts: Mapping[str, ByRun]) -> Outcome:
     """A window of a run that says all."""
 
-    def exactly(values: Values) -> dict[str, Value]:
+    def exactly(values: ByRun) -> dict[str, Value]:
         return {key: value for key, (value,) in values.items()}
 
     by_table = {name: outcome_of(exactly(values)) for name, values in parts.items()}

@@ -221,7 +221,7 @@ WHOLE = OfSamples()
 """Each run was the whole."""
 
 
-Values = Mapping[str, Sequence[float | None]]
+ByRun = Mapping[str, Sequence[float | None]]
 """What each run has of a figure, by its key: of all tables together, or of one."""
 
 
@@ -291,7 +291,7 @@ def spread(
 
 
 def spread_of_window(
-    whole: Values, parts: Mapping[str, Values], *, clients: int, major: int
+    whole: ByRun, parts: Mapping[str, ByRun], *, clients: int, major: int
 ) -> Outcome:
     """
     The same as `spread` of a window, of whose values nothing else is known.
@@ -313,7 +313,7 @@ def spread_of_window(
     return _spread_of(whole, growth, times=times, by_table=tables, alike=alike)
 
 
-def _values_of(runs: Sequence[Outcome]) -> Values:
+def _values_of(runs: Sequence[Outcome]) -> ByRun:
     return {key: [middle(run.value(key)) for run in runs] for key in KEYS}
 
 
@@ -344,7 +344,7 @@ def _over_draws(runs: Sequence[Outcome]) -> Outcome:
 
 
 def _steady_halves(
-    runs: Values,
+    runs: ByRun,
     beside: float,
     upserted: int,
     contended: Sequence[Mapping[str, int]],
@@ -384,11 +384,11 @@ def made_up_of(profile: Profile) -> MadeUp:
     )
 
 
-def _of_table(runs: Values, samples: OfSamples) -> OfSamples:
+def _of_table(runs: ByRun, samples: OfSamples) -> OfSamples:
     return samples if _grows(runs) else replace(samples, open_pages=0.0)
 
 
-def _grows(runs: Values) -> bool:
+def _grows(runs: ByRun) -> bool:
     """Whether a table takes pages in the run."""
     pairs = zip(runs["n_tup_hot_upd"], runs["n_tup_upd"], strict=True)
     return any(runs["n_tup_ins"]) or any((hot or 0) < (all_ or 0) for hot, all_ in pairs)
@@ -408,14 +408,14 @@ def counted(numbers: Sequence[int]) -> Value:
 
 
 def _spread_of(
-    runs: Values,
+    runs: ByRun,
     growth: _Growth,
     samples: OfSamples = WHOLE,
     times: float = 0,
     made_up: tuple[float, int] = (0, 0),
     steady: Mapping[str, float] | None = None,
     by_table: Mapping[str, Outcome] | None = None,
-    alike: Values | None = None,
+    alike: ByRun | None = None,
 ) -> Outcome:
     """
     Of a whole or a table.
@@ -448,7 +448,7 @@ def _mean(values: Sequence[float | None]) -> float:
 
 
 def _growth(
-    runs: Values, clients: int, major: int, logs_hints: bool, *, has_gin: bool = False
+    runs: ByRun, clients: int, major: int, logs_hints: bool, *, has_gin: bool = False
 ) -> _Growth:
     if clients == 1 or not _grows(runs):
         return _NO_GROWTH

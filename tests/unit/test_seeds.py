@@ -1,0 +1,44 @@
+"""How many runs a statistical cell has where nobody says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pgheadroom.predict import predict
+from pgheadroom.predict.planning import seeds_of
+from pgheadroom.profile import Profile, parse_profile
+
+Json = dict[str, Any]
+
+
+def _profile(run: Json) -> Profile:
+    table = {
+        "name": "jobs",
+        "rows": 100,
+        "columns": [{"name": "id", "type": "int4"}, {"name": "n", "type": "int4"}],
+        "indexes": [{"name": "jobs_pkey", "columns": ["id"], "unique": True}],
+    }
+    update = {"table": "jobs", "kind": "update", "sets": ["n"]}
+    return parse_profile({"schema_version": 1, "table": [table], "operation": [update], "run": run})
+
+
+def test_many_settings_have_fewer_runs_each() -> None:
+    """Eight of one setting and of sixteen, four of more; samples stand for the whole by eight."""
+    assert [seeds_of(cells, sampled=False) for cells in (1, 16, 17, 91)] == [8, 8, 4, 4]
+    assert seeds_of(91, sampled=True) == 8
+
+
+def test_how_many_runs_there_are_is_assumed() -> None:
+    """Of a sweep, of one setting, and as somebody asks; one client's outcome needs none of them."""
+    run = {"operations": 40, "clients": 2}
+    sweep = list(range(84, 101))
+
+    def interleavings(run: Json, fillfactors: list[int] | None, **asked: int) -> object:
+        found = predict(_profile(run), fillfactors, server="18.4", **asked)
+        return found.assumed.get("twin.interleavings")
+
+    assert interleavings(run, sweep) == 4
+    assert interleavings(run, sweep[1:]) == 8
+    assert interleavings(run, None) == 8
+    assert interleavings(run, sweep, seeds=3) == 3
+    assert interleavings({"operations": 40}, sweep) is None
