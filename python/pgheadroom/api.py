@@ -243,7 +243,7 @@ def predict(
         server: Version whose storage the twin follows, such as `"18"` or `"16.14"`; None: the
             profile's.
         seeds: Orders of the clients' transactions that are tried where the outcome is statistical;
-            None: 8, or 4 where more than 16 settings are asked for and each is simulated whole.
+            None: 8, or 4 where more than 16 fillfactors are asked for and each is simulated whole.
         tps: Transactions a second, where the profile has none and a clock needs them.
         windows: How many windows of simulated time `series` has; 0: none.
         sample_pages: Heap pages of the largest table that stand for the whole; None: all, up to

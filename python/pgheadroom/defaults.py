@@ -14,11 +14,11 @@ SEEDS_DEFAULT = 8
 """Runs of a statistical cell: enough for a spread, few enough to wait for; arbitrary."""
 
 SEEDS_IN_SWEEP = 4
-"""The same where many settings are asked for: an interval has the same coverage, and its chance
+"""The same where many fillfactors are asked for: an interval has the same coverage, and its chance
 part is 1.25 times as wide in the mean (Student's t, and the mean of fewer runs)."""
 
-SWEEP_FROM_CELLS = 17
-"""So many settings are many: whoever asks for a step of a point wants the course of a curve, and
+SWEEP_FROM = 17
+"""So many fillfactors are many: whoever asks for a step of a point wants the course of a curve, and
 waits for every one of them; arbitrary."""
 
 WINDOWS_DEFAULT = 60

@@ -101,7 +101,7 @@ impl Default for GlobalVis {
 /// Source: `SnapshotData`, src/include/utils/snapshot.h; `XidInMVCCSnapshot`, snapmgr.c.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct SnapshotData {
-    /// None before it is running, the backend's own left out.
+    /// No transaction with a lower number is running, the backend's own left out.
     xmin: Xid,
     /// Numbers from here on are running.
     xmax: Xid,

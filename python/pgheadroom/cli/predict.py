@@ -47,7 +47,7 @@ from pgheadroom.cli.variants import (
 from pgheadroom.defaults import (
     SEEDS_DEFAULT,
     SEEDS_IN_SWEEP,
-    SWEEP_FROM_CELLS,
+    SWEEP_FROM,
     WINDOWS_DEFAULT,
 )
 from pgheadroom.errors import InputError
@@ -92,8 +92,8 @@ SeedsOption = Annotated[
         min=2,
         max=1000,
         help="Orders of the clients' transactions to try where the outcome is statistical "
-        f"(default: {SEEDS_DEFAULT}; predict with more than {SWEEP_FROM_CELLS - 1} settings: "
-        f"{SEEDS_IN_SWEEP}).",
+        f"(default: {SEEDS_DEFAULT}; predict with more than {SWEEP_FROM - 1} fillfactors and "
+        f"without samples: {SEEDS_IN_SWEEP}).",
     ),
 ]
 TpsOption = Annotated[

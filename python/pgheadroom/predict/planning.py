@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from pgheadroom.defaults import SEEDS_DEFAULT, SEEDS_IN_SWEEP, SWEEP_FROM_CELLS
+from pgheadroom.defaults import SEEDS_DEFAULT, SEEDS_IN_SWEEP, SWEEP_FROM
 from pgheadroom.errors import ParameterError
 from pgheadroom.predict.cells import Cell, loaded_at
 from pgheadroom.predict.clock import Clock, clock_of
@@ -86,7 +86,8 @@ def planned(cells: tuple[Cell, ...], version: PgVersion, asked: Asked) -> Planne
     samples = _samples(cells, asked.sample_pages, over_time=over_time)
     seeds = asked.seeds
     if seeds is None:
-        seeds = seeds_of(len(cells), sampled=samples is not None)
+        fillfactors = {cell.fillfactor for cell in cells}
+        seeds = seeds_of(len(fillfactors), sampled=samples is not None)
     sampled = {} if samples is None else {"twin.sample": _said(samples, cells, seeds)}
     runs = RunPlan(
         cells=(*cells, *altered, *later.cells),
@@ -107,7 +108,7 @@ def planned(cells: tuple[Cell, ...], version: PgVersion, asked: Asked) -> Planne
     )
 
 
-def seeds_of(cells: int, *, sampled: bool) -> int:
+def seeds_of(fillfactors: int, *, sampled: bool) -> int:
     """
     How many runs a statistical cell has where nobody says.
 
@@ -115,10 +116,10 @@ def seeds_of(cells: int, *, sampled: bool) -> int:
     an interval would be up to 1.7 times as wide.
 
     Args:
-        cells: How many settings are asked for.
+        fillfactors: How many are asked for; variants of one are no more of them.
         sampled: Whether each run is a sample.
     """
-    return SEEDS_IN_SWEEP if cells >= SWEEP_FROM_CELLS and not sampled else SEEDS_DEFAULT
+    return SEEDS_IN_SWEEP if fillfactors >= SWEEP_FROM and not sampled else SEEDS_DEFAULT
 
 
 def _said(samples: Sequence[PageSample], cells: Sequence[Cell], seeds: int) -> str:

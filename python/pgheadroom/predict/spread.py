@@ -255,6 +255,7 @@ def spread(
         contended: Rows of a statement whose count the clients' order decides (`contended_of`).
         with_gin: Tables with a GIN.
     """
+    assert len(runs) >= 2, "one run shows no spread"
     beside = beside or {}
     contended = contended or {}
     times = _BY_CLOCK if by_clock else int(clients == 1 or samples.share < 1)

@@ -359,7 +359,7 @@ impl Schedule {
 #[inline]
 #[allow(clippy::cast_precision_loss)] // a part of a million
 fn uniform(prng: &mut Prng) -> f64 {
-    prng.random(1, 1_000_000) as f64 * 1e-6
+    prng.random(1, 1_000_000) as f64 / 1_000_000.0
 }
 
 #[cfg(test)]

@@ -67,8 +67,6 @@ pub(super) struct StandsStill {
     /// Of the others, those that were to stand still, and for whom the others came on.
     drawn: f64,
     held: f64,
-    /// How many are to be drawn for one that holds.
-    drawn_for_one: f64,
     /// Waits that have begun.
     waits: u64,
     clients: Vec<Since>,
@@ -99,7 +97,6 @@ impl StandsStill {
             by_waits: 0.0,
             drawn: 0.0,
             held: 0.0,
-            drawn_for_one: 1.0,
             waits: 0,
             clients: vec![Since::default(); clients],
         }
@@ -129,7 +126,7 @@ impl StandsStill {
             return None;
         }
         let wanted = of.share * self.ended;
-        let missing = (wanted - self.by_waits).max(0.0) * self.drawn_for_one;
+        let missing = (wanted - self.by_waits).max(0.0) * (self.drawn + 1.0) / (self.held + 1.0);
         let missing = missing.min(MISSING_MAX * wanted);
         let chance = match place {
             Place::Way => missing * (1.0 - inside) / self.ways,
@@ -167,7 +164,6 @@ impl StandsStill {
             let holds = self.waits == since.waits || meanwhile >= since.length / 2.0;
             self.drawn += 1.0;
             self.held += f64::from(u8::from(holds));
-            self.drawn_for_one = (self.drawn + 1.0) / (self.held + 1.0);
         } else if since.was_woken && meanwhile >= STOOD_STILL {
             self.by_waits += 1.0;
         }

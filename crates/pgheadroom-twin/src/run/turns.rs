@@ -43,7 +43,7 @@ const NEVER: f64 = f64::INFINITY;
 #[derive(Debug)]
 pub(super) struct Turns {
     /// By client: its turn's time, the last bits of which are its number: so the first of all is
-    /// found without a branch. That tells times apart that differ by more than a part in 2^40 of
+    /// found without a branch. That tells times apart that differ by more than a part in 2^42 of
     /// a thousand clients, and in 2^49 of eight.
     order: Vec<f64>,
     /// By client: the very time, what its turn is, and the number of the wait that it ends.

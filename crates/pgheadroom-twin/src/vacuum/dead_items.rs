@@ -102,6 +102,7 @@ impl DeadItems {
             bits[usize::from(offset.0 / 64)] |= 1 << (offset.0 % 64);
         }
         self.bits.push(bits);
+        debug_assert!(self.places.len() <= block.0 as usize, "blocks ascend");
         self.places.resize(block.0 as usize, 0);
         self.places
             .push(u32::try_from(self.bits.len()).expect("no more pages than blocks"));
