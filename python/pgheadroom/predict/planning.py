@@ -86,7 +86,7 @@ def planned(cells: tuple[Cell, ...], version: PgVersion, asked: Asked) -> Planne
     samples = _samples(cells, asked.sample_pages, over_time=over_time)
     seeds = asked.seeds
     if seeds is None:
-        fillfactors = {cell.fillfactor for cell in cells}
+        fillfactors = {str(cell.fillfactor) for cell in cells}  # a table's own may stand by name
         seeds = seeds_of(len(fillfactors), sampled=samples is not None)
     sampled = {} if samples is None else {"twin.sample": _said(samples, cells, seeds)}
     runs = RunPlan(
