@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from observed import reload
+from observed import reload, wait_until
 from psycopg import Connection
 from psycopg.pq import TransactionStatus
 
@@ -100,36 +99,28 @@ def run(cluster: Cluster, dbname: str, statements: str) -> None:
             if text == "SELECT pg_reload_conf()":
                 reload(cluster)
                 continue
-            before = _checkpoints_asked_for(connection) if text == "CHECKPOINT" else None
+            is_checkpoint = text == "CHECKPOINT"
+            if is_checkpoint:
+                asked_for = _asked_for(connection)
+                (before,) = connection.execute(asked_for.encode()).fetchall()[0]
             try:
                 connection.execute(text.removeprefix("!").encode())
             except Exception:
                 if not text.startswith("!"):
                     raise
-            if before is not None:
-                _wait_for_report(connection, before)
+            if is_checkpoint:
+                # The checkpointer answers first, and reports then.
+                wait_until(cluster, f"SELECT ({asked_for}) > {before}", "a checkpoint is counted")
             # At once: what VACUUM counts would be added to what is not told yet.
             if connection.info.transaction_status == TransactionStatus.IDLE:
                 connection.execute("SELECT pg_stat_force_next_flush()")
 
 
-def _checkpoints_asked_for(connection: Connection[Any]) -> int:
-    """As the checkpointer has reported them; a standby's restart points too."""
-    asked = (
-        "SELECT num_requested + restartpoints_req FROM pg_stat_checkpointer"
-        if connection.info.server_version >= 17_00_00
-        else "SELECT checkpoints_req FROM pg_stat_bgwriter"
-    )
-    row = connection.execute(asked).fetchone()
-    assert row is not None
-    return int(row[0])
-
-
-def _wait_for_report(connection: Connection[Any], before: int) -> None:
-    """Until the checkpointer has reported a checkpoint more: it answers who asked for it first."""
-    until = time.monotonic() + 30
-    while _checkpoints_asked_for(connection) == before and time.monotonic() < until:
-        time.sleep(0.01)
+def _asked_for(connection: Connection[Any]) -> str:
+    """The query of the checkpoints that the checkpointer has reported; a standby's too."""
+    if connection.info.server_version >= 17_00_00:
+        return "SELECT num_requested + restartpoints_req FROM pg_stat_checkpointer"
+    return "SELECT checkpoints_req FROM pg_stat_bgwriter"
 
 
 def change_many_files(cluster: Cluster) -> None:

@@ -279,7 +279,7 @@ quarter (`run/machine.rs`).
 
 
 def interleaving_of(seed: int, seeds: int) -> int:
-    """The number by which the core draws the machine of the so manieth of some runs."""
+    """The number by which the core draws the machine of a run: by its place, from 0, among all."""
     return _OF_FOUR[seed] if seeds == len(_OF_FOUR) else seed
 
 

@@ -131,7 +131,6 @@ impl Ahead {
                 break;
             };
             drawn.end = end;
-            drawn.target = None;
             drawn.leaf = None;
             let operations = drawn.operations.as_slice();
             drawn.target = target_of(db, operations);
