@@ -217,6 +217,7 @@ impl Database {
         self.wal.open_table(self.tables.len());
         let mut table = Table::new(self.behaviour, definition, &mut self.wal)?;
         table.begin_ages(self.procs.next_xid(), &self.procs);
+        table.switch_to(self.session());
         self.procs.object_ids.skip(OIDS_OF_TABLE);
         if table.needs_toast_table() {
             self.procs.object_ids.skip(OIDS_OF_TOAST_TABLE);

@@ -105,7 +105,8 @@ struct SnapshotData {
     xmin: Xid,
     /// Numbers from here on are running.
     xmax: Xid,
-    /// Those before it that are running, the backend's own left out; ascending.
+    /// Those before it that are running, ascending: the backend's own too, as long as its
+    /// transaction has no parts, any of which may be undone by itself.
     running: Vec<Xid>,
 }
 
@@ -372,20 +373,16 @@ impl ProcArray {
         let xmin = self.xmin();
         self.all_committed_before = self.aborted.first().map_or(xmin, |&xid| xid.min(xmin));
         let mine = &mut *self.mine;
-        let mut running = std::mem::take(&mut mine.snapshot.running);
-        running.clone_from(&self.running);
+        mine.snapshot.running.clone_from(&self.running);
         if mine.has_parts() {
+            let mut running = std::mem::take(&mut mine.snapshot.running);
             running.retain(|&xid| !mine.owns(xid));
-        } else if let Some(own) = mine.xid
-            && let Some(place) = running.iter().position(|&xid| xid == own)
-        {
-            running.remove(place);
+            mine.snapshot.running = running;
         }
-        mine.snapshot = SnapshotData {
-            xmin: running.first().copied().unwrap_or(self.next),
-            xmax: self.next,
-            running,
-        };
+        let mut others = mine.snapshot.running.iter().copied();
+        let first = others.find(|&xid| mine.xid != Some(xid));
+        mine.snapshot.xmin = first.unwrap_or(self.next);
+        mine.snapshot.xmax = self.next;
         self.mine.xmin.get_or_insert(xmin);
         let vis = self.mine.global_vis.get_mut();
         vis.definitely_needed = vis.definitely_needed.max(xmin);

@@ -217,7 +217,8 @@ impl Table {
         let mut index = None;
         if let Some(toast) = &mut self.toast {
             let new = toast.renewed(behaviour, wal)?;
-            let old = std::mem::replace(&mut **toast, new);
+            let mut old = std::mem::replace(&mut **toast, new);
+            toast.table.session = old.table.session.take_over();
             index = Some(toast.table.indexes.btrees[0].main);
             replaced = Some(old);
         }

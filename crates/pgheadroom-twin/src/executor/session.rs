@@ -8,7 +8,7 @@
 //! let woken = db.commit();            the sessions that waited for it, in the order of their waits
 //! ```
 //!
-//! One session is active at a time; what the others know of tables waits here. A statement that
+//! One session is active at a time; what each knows of a table the table has (`session_table`). A statement that
 //! has to wait for another session returns [`StatementError::Waits`], and goes on later
 //! (`wait`; `run::perform` and `run::resume` do so with the operations of profiles).
 //!
@@ -17,10 +17,8 @@
 use crate::checkpoint::ForkId;
 use crate::executor::cursor::Cursor;
 use crate::executor::parked::Waiting;
-use crate::executor::session_table::SessionTable;
 use crate::executor::table::Table;
 use crate::executor::{Database, Relation, TableId};
-use crate::heap::InsertTargetBlock;
 use crate::procarray::Isolation;
 use pgheadroom_layout::BlockNumber;
 
@@ -28,15 +26,9 @@ use pgheadroom_layout::BlockNumber;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct SessionId(pub usize);
 
-/// By table: the session's part of it, and that of its TOAST table. Each lies apart, so that no
-/// more than its address changes places with another session's.
-type SessionTables = Vec<[Box<SessionTable>; 2]>;
-
-/// What sessions that are not active know.
+/// What sessions do besides what each table knows of it.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
-    /// By session; empty for the active one, and for one that knows nothing.
-    waiting: Vec<SessionTables>,
     /// Statements that wait, with their sessions, in the order in which they began to.
     pub parked: Vec<Waiting>,
     /// Cursors that are open.
@@ -110,24 +102,13 @@ impl Database {
             return;
         }
         let mut pins = Vec::new();
-        for table in &self.tables {
-            if table.session.pinned() != [None; 3] {
+        for table in &mut self.tables {
+            if table.session.has_pinned() {
                 pins.extend(table.pins());
             }
+            table.switch_to(session);
         }
         self.procs.switch_to(session.0, pins);
-        let waiting = &mut self.sessions.waiting;
-        if waiting.len() < self.procs.backends() {
-            waiting.resize_with(self.procs.backends(), Vec::new);
-        }
-        let mut coming = std::mem::take(&mut waiting[session.0]);
-        if coming.len() < self.tables.len() {
-            coming.resize_with(self.tables.len(), Default::default);
-        }
-        for (table, session) in self.tables.iter_mut().zip(&mut coming) {
-            table.swap_session(session);
-        }
-        waiting[before.0] = coming;
     }
 
     /// The active session's statement is over: its row's page is not pinned any more, and a read
@@ -202,32 +183,23 @@ impl Database {
     }
 
     fn forget_targets(&mut self, table: usize, [of_main, of_toast]: [bool; 2]) {
-        let waiting = self.sessions.waiting.iter_mut();
-        let waiting = waiting.filter_map(|tables| tables.get_mut(table));
-        for [main, toast] in waiting {
-            if of_main {
-                main.target = InsertTargetBlock::default();
-            }
-            if of_toast {
-                toast.target = InsertTargetBlock::default();
-            }
-        }
         let table = &mut self.tables[table];
         if of_main {
-            table.session.target = InsertTargetBlock::default();
+            table.session.forget_targets();
         }
         if let Some(toast) = table.toast.as_mut().filter(|_| of_toast) {
-            toast.table.session.target = InsertTargetBlock::default();
+            toast.table.session.forget_targets();
         }
     }
 }
 
 impl Table {
     /// Another session is active.
-    fn swap_session(&mut self, [main, chunks]: &mut [Box<SessionTable>; 2]) {
-        std::mem::swap(&mut self.session, main);
+    #[inline]
+    pub(super) fn switch_to(&mut self, session: SessionId) {
+        self.session.switch_to(session.0);
         if let Some(toast) = &mut self.toast {
-            std::mem::swap(&mut toast.table.session, chunks);
+            toast.table.session.switch_to(session.0);
         }
     }
 

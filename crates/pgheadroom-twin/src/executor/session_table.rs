@@ -1,5 +1,7 @@
 //! What a session knows of a table, and has done to it in its transaction.
 
+use std::ops::{Deref, DerefMut};
+
 use pgheadroom_layout::BlockNumber;
 
 use crate::counters::TableXactStatus;
@@ -44,10 +46,87 @@ pub(super) struct SessionTable {
 }
 
 impl SessionTable {
+    /// Whether the session has done nothing in its transaction that its end is about.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        let has_changed = !self.undo.is_empty() | !self.undo_texts.is_empty();
+        let is_over = !has_changed & self.marks.is_empty() & self.changes.is_empty();
+        is_over && self.pending == TableXactStatus::default()
+    }
+
+    /// Whether the running statement has such pages pinned as [`SessionTable::pinned`] says.
+    #[inline]
+    pub fn has_pinned(&self) -> bool {
+        self.trigger_slot.is_some() | self.head_pin.is_some() | self.pin_ahead.is_some()
+    }
+
     /// Pages that the running statement has pinned: by a trigger's slot, by a queue's head, and by
     /// its scan's read stream.
     pub fn pinned(&self) -> [Option<BlockNumber>; 3] {
         [self.trigger_slot, self.head_pin, self.pin_ahead]
+    }
+}
+
+/// What all sessions know of a table; it is the active one's wherever it is used as one.
+#[derive(Debug)]
+pub(super) struct SessionTables {
+    /// By session; those behind have done nothing to the table.
+    parts: Vec<SessionTable>,
+    active: usize,
+}
+
+impl Default for SessionTables {
+    fn default() -> Self {
+        Self {
+            parts: vec![SessionTable::default()],
+            active: 0,
+        }
+    }
+}
+
+impl SessionTables {
+    /// Another session is active.
+    #[inline]
+    pub fn switch_to(&mut self, session: usize) {
+        if session >= self.parts.len() {
+            self.add(session);
+        }
+        self.active = session;
+    }
+
+    #[cold]
+    fn add(&mut self, session: usize) {
+        self.parts.resize_with(session + 1, SessionTable::default);
+    }
+
+    /// Those of a table that takes this one's place, to which the active session has done nothing.
+    pub fn take_over(&mut self) -> Self {
+        let mut all = std::mem::take(self);
+        *all = SessionTable::default();
+        all
+    }
+
+    /// Where sessions inserted last is forgotten.
+    pub fn forget_targets(&mut self) {
+        for part in &mut self.parts {
+            part.target = InsertTargetBlock::default();
+        }
+    }
+}
+
+impl Deref for SessionTables {
+    type Target = SessionTable;
+
+    #[inline]
+    fn deref(&self) -> &SessionTable {
+        &self.parts[self.active]
+    }
+}
+
+impl DerefMut for SessionTables {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut SessionTable {
+        &mut self.parts[self.active]
     }
 }
 

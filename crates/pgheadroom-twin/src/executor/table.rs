@@ -19,7 +19,7 @@ use crate::executor::model::Model;
 use crate::executor::parameters::StorageParameters;
 use crate::executor::row_places::Places;
 use crate::executor::row_values::RowValues;
-use crate::executor::session_table::SessionTable;
+use crate::executor::session_table::SessionTables;
 use crate::fsm::FreeSpaceMap;
 use crate::heap::Heap;
 use crate::page::Tid;
@@ -57,8 +57,8 @@ pub struct Table {
     pub(super) counters: TableCounters,
     /// What was changed since somebody began to copy the table.
     pub(super) concurrent_changes: Option<ConcurrentChanges>,
-    /// What is the active session's alone.
-    pub(super) session: Box<SessionTable>,
+    /// What is the active session's alone, and the others'.
+    pub(super) session: SessionTables,
     pub(super) scratch: Scratch,
 }
 
@@ -215,7 +215,7 @@ impl Table {
             foreign_keys: ForeignKeys::default(),
             counters: TableCounters::default(),
             concurrent_changes: None,
-            session: Box::default(),
+            session: SessionTables::default(),
             scratch: Scratch::default(),
         };
         for index in definition.indexes {
@@ -372,7 +372,10 @@ impl Table {
         if let Some(notes) = &mut self.concurrent_changes {
             notes.end_transaction(&mut self.session.changes, is_commit);
         }
-        let session = &mut self.session;
+        let session = &mut *self.session;
+        if session.is_idle() {
+            return;
+        }
         let done = std::mem::take(&mut session.pending);
         if done != TableXactStatus::default() {
             self.counters.end_transaction(done, is_commit);

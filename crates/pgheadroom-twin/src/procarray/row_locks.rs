@@ -1,5 +1,7 @@
 //! Who holds a row, and what its `xmax` becomes when one more does.
 
+use std::ops::Deref;
+
 use crate::lock_options::LockTupleMode;
 use crate::multixact::{Created, Member, Multixacts, Status};
 use crate::page::{Tid, Tuple, XmaxHint};
@@ -13,6 +15,23 @@ pub(crate) struct NewXmax {
     pub is_locked_only: bool,
     /// How strong the lock is.
     pub mode: LockTupleMode,
+}
+
+/// Who holds a tuple: by its plain `xmax`, or a multixact's members.
+enum Holders<'a> {
+    One([Member; 1]),
+    Several(&'a [Member]),
+}
+
+impl Deref for Holders<'_> {
+    type Target = [Member];
+
+    fn deref(&self) -> &[Member] {
+        match self {
+            Holders::One(one) => one,
+            Holders::Several(several) => several,
+        }
+    }
 }
 
 /// How strongly a tuple's plain `xmax` holds it. Differs: a change of key columns counts as one of
@@ -70,16 +89,16 @@ impl ProcArray {
     }
 
     /// Who holds a tuple, those that have ended included.
-    fn holders(&self, tuple: &Tuple, tid: Tid) -> Vec<Member> {
+    fn holders(&self, tuple: &Tuple, tid: Tid) -> Holders<'_> {
         if !tuple.xmax.is_valid() {
-            return Vec::new();
+            return Holders::Several(&[]);
         }
         if tuple.xmax.is_multixact() {
-            return self.multixacts.members(tuple.xmax).to_vec();
+            return Holders::Several(self.multixacts.members(tuple.xmax));
         }
         let status = status(mode_of(tuple, tid), !tuple.is_locked_only);
         let xid = tuple.xmax;
-        vec![Member { xid, status }]
+        Holders::One([Member { xid, status }])
     }
 
     /// Whether the active transaction holds a tuple as strongly already.
@@ -89,25 +108,23 @@ impl ProcArray {
         if !tuple.xmax.is_valid() || self.mine.xid.is_none() {
             return false;
         }
-        let holders = self.holders(tuple, tid);
-        let mut holders = holders.iter();
-        holders.any(|one| {
+        self.holders(tuple, tid).iter().any(|one| {
             self.is_current(one.xid) && !one.status.is_change() && one.status.mode() >= mode
         })
     }
 
-    /// The transactions of others that have to end before the active one may have a tuple in this
-    /// mode.
+    /// The first transaction of others that has to end before the active one may have a tuple in
+    /// this mode.
     ///
     /// Source: `DoesMultiXactIdConflict`, src/backend/access/heap/heapam.c (REL_18_STABLE).
-    pub(crate) fn blockers(&self, tuple: &Tuple, tid: Tid, mode: LockTupleMode) -> Vec<Xid> {
-        let holders = self.holders(tuple, tid).into_iter();
-        let blocks = |one: &Member| {
+    pub(crate) fn blocker(&self, tuple: &Tuple, tid: Tid, mode: LockTupleMode) -> Option<Xid> {
+        let holders = self.holders(tuple, tid);
+        let blocks = |one: &&Member| {
             one.status.mode().conflicts_with(mode)
                 && !self.is_current(one.xid)
                 && self.outcome(one.xid) == Outcome::InProgress
         };
-        holders.filter(blocks).map(|one| one.xid).collect()
+        holders.iter().find(blocks).map(|one| one.xid)
     }
 
     /// Whether somebody has changed a tuple, or holds it, who keeps others from this mode for good
@@ -144,9 +161,8 @@ impl ProcArray {
             mode,
         };
         let holders = self.holders(tuple, tid);
-        if let [own] = holders[..]
+        if let Holders::One([own]) = holders
             && own.xid == xid
-            && !tuple.xmax.is_multixact()
         {
             return (alone(mode.max(own.status.mode())), None);
         }
@@ -165,7 +181,7 @@ impl ProcArray {
         if holders.contains(&added) {
             return (self.shared(tuple.xmax, mode), None);
         }
-        let mut members: Vec<Member> = holders.into_iter().filter(is_kept).collect();
+        let mut members: Vec<Member> = holders.iter().copied().filter(is_kept).collect();
         members.push(added);
         let (number, created) = self.multixacts.create(self.active, members);
         (self.shared(number, mode), created)

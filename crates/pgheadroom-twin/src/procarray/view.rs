@@ -50,10 +50,14 @@ impl Transactions for Snapshot<'_> {
             return self.0.outcome(xid);
         }
         let is_running = xid >= snapshot.xmax || snapshot.running.contains(&xid);
-        if is_running {
-            return Outcome::InProgress;
+        // Of those before it that it does not have as running only its own are not over.
+        if is_running || self.0.mine.owns(xid) {
+            Outcome::InProgress
+        } else if self.0.has_aborted(xid) {
+            Outcome::Aborted
+        } else {
+            Outcome::Committed
         }
-        self.0.outcome(xid)
     }
 
     #[inline]

@@ -19,6 +19,9 @@ const MISSING_MAX: f64 = 3.0;
 /// 12,000 transactions stood still, which were woken some 6,600 times.
 const WOKEN_MAX: f64 = 0.02;
 
+/// More than rounding makes of a product or a quotient.
+const SURELY: f64 = 1.0 + 1e-9;
+
 /// How often a client stands still while the others go on, and for how long.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
@@ -125,7 +128,18 @@ impl StandsStill {
         if self.ended == 0.0 {
             return None;
         }
+        let drawn = uniform();
         let wanted = of.share * self.ended;
+        // Mostly nobody does, as the chance at most says, without a division.
+        let most = MISSING_MAX * wanted * SURELY;
+        let does_not = match place {
+            Place::Way => drawn * self.ways > most * (1.0 - inside),
+            Place::Woken => drawn >= WOKEN_MAX,
+            Place::Statement => drawn * self.statements > most * inside,
+        };
+        if does_not {
+            return None;
+        }
         let missing = (wanted - self.by_waits).max(0.0) * (self.drawn + 1.0) / (self.held + 1.0);
         let missing = missing.min(MISSING_MAX * wanted);
         let chance = match place {
@@ -133,7 +147,7 @@ impl StandsStill {
             Place::Woken => (woken * missing / self.ways).min(WOKEN_MAX),
             Place::Statement => missing * inside / self.statements,
         };
-        if uniform() >= chance {
+        if drawn >= chance {
             return None;
         }
         let drawn = 1.0 - uniform();

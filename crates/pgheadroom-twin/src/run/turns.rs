@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A client has one turn at a time, so each has a place and the first turn is found by a look at
-//! all of them: with the few clients of a run that is less work than to keep a heap in order. A
-//! timer, and whatever comes while the place is taken, waits in a heap beside.
+//! all of them, some side by side: with the few clients of a run that is less work than to keep a
+//! heap in order. A timer, and whatever comes while the place is taken, waits in a heap beside.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -44,10 +44,10 @@ const NEVER: f64 = f64::INFINITY;
 pub(super) struct Turns {
     /// By client: its turn's time, the last bits of which are its number: so the first of all is
     /// found without a branch. That tells times apart that differ by more than a part in 2^42 of
-    /// a thousand clients, and in 2^49 of eight.
-    order: Vec<f64>,
-    /// By client: the very time, what its turn is, and the number of the wait that it ends.
-    turns: Vec<(f64, u32, u64)>,
+    /// a thousand clients, and in 2^49 of eight. Filled up to whole groups.
+    order: Box<[[f64; GROUP]]>,
+    /// By client: the very time, and its turn.
+    turns: Box<[(f64, Turn)]>,
     /// The bits of a client's number.
     clients: u64,
     /// Others, with the number of their wait.
@@ -55,13 +55,15 @@ pub(super) struct Turns {
 }
 
 const DEADLOCK: u32 = 2;
+/// So many places are looked at side by side.
+const GROUP: usize = 4;
 
 impl Turns {
     /// No turn of any of so many clients.
     pub fn new(clients: usize) -> Self {
         Self {
-            order: vec![NEVER; clients],
-            turns: vec![(0.0, 0, 0); clients],
+            order: vec![[NEVER; GROUP]; clients.div_ceil(GROUP)].into(),
+            turns: vec![(0.0, Turn::Begin(0)); clients].into(),
             clients: clients.next_power_of_two() as u64 - 1,
             others: BinaryHeap::new(),
         }
@@ -70,22 +72,15 @@ impl Turns {
     /// A turn is to come at this time.
     #[inline]
     pub fn push(&mut self, time: f64, turn: Turn) {
-        let (kind, client, wait) = match turn {
-            Turn::EndStatement(client) => (0, client, 0),
-            Turn::EndTransaction(client) => (1, client, 0),
-            Turn::Deadlock(client, wait) => (DEADLOCK, client, wait),
-            Turn::GoOn(client, wait) => (3, client, wait),
-            Turn::Statement(client) => (4, client, 0),
-            Turn::Begin(client) => (5, client, 0),
-            Turn::Scan(client) => (6, client, 0),
-        };
         debug_assert!(time.is_sign_positive(), "{time}");
-        if kind != DEADLOCK && self.order[client] == NEVER {
-            self.order[client] = f64::from_bits((time.to_bits() & !self.clients) | client as u64);
-            self.turns[client] = (time, kind, wait);
+        let client = turn.client();
+        let place = &mut self.order[client / GROUP][client % GROUP];
+        if !matches!(turn, Turn::Deadlock(..)) && *place == NEVER {
+            *place = f64::from_bits((time.to_bits() & !self.clients) | client as u64);
+            self.turns[client] = (time, turn);
         } else {
-            self.others
-                .push(Reverse(((time.to_bits(), kind, client), wait)));
+            let (key, wait) = turn.key(time);
+            self.others.push(Reverse((key, wait)));
         }
     }
 
@@ -93,34 +88,80 @@ impl Turns {
     #[inline]
     #[allow(clippy::cast_possible_truncation)] // a client's number
     pub fn pop(&mut self) -> Option<(f64, Turn)> {
-        let earlier = |first: f64, &one: &f64| if one < first { one } else { first };
-        let first = self.order.iter().fold(NEVER, earlier);
+        let earlier = |first: f64, one: f64| if one < first { one } else { first };
+        let mut firsts = [NEVER; GROUP];
+        for group in &*self.order {
+            for (first, &one) in firsts.iter_mut().zip(group) {
+                *first = earlier(*first, one);
+            }
+        }
+        let first = firsts.into_iter().fold(NEVER, earlier);
+        if !self.others.is_empty() && self.is_other_first(first) {
+            let Reverse((key, wait)) = self.others.pop()?;
+            return Some((f64::from_bits(key.0), Turn::of_key(key, wait)));
+        }
+        if first == NEVER {
+            return None;
+        }
         let client = (first.to_bits() & self.clients) as usize;
-        let own = (first < NEVER).then(|| {
-            let (time, kind, wait) = self.turns[client];
-            ((time.to_bits(), kind, client), wait)
-        });
-        let is_other = match (self.others.peek(), own) {
-            (Some(Reverse((other, _))), Some((own, _))) => *other < own,
+        self.order[client / GROUP][client % GROUP] = NEVER;
+        Some(self.turns[client])
+    }
+
+    /// Whether the first one of the others comes before the client's whose place has this time.
+    #[cold]
+    #[allow(clippy::cast_possible_truncation)] // a client's number
+    fn is_other_first(&self, first: f64) -> bool {
+        let client = (first.to_bits() & self.clients) as usize;
+        let own = (first < NEVER).then(|| self.turns[client]);
+        let own = own.map(|(time, turn)| turn.key(time).0);
+        let other = self.others.peek().map(|&Reverse((other, _))| other);
+        match (other, own) {
+            (Some(other), Some(own)) => other < own,
             (other, own) => other.is_some() && own.is_none(),
+        }
+    }
+}
+
+impl Turn {
+    /// Whose it is.
+    #[inline]
+    const fn client(self) -> usize {
+        let (Self::EndStatement(client)
+        | Self::EndTransaction(client)
+        | Self::Deadlock(client, _)
+        | Self::GoOn(client, _)
+        | Self::Statement(client)
+        | Self::Begin(client)
+        | Self::Scan(client)) = self;
+        client
+    }
+
+    /// By what turns are in order, and the number of the wait that it ends.
+    fn key(self, time: f64) -> (Key, u64) {
+        let (kind, wait) = match self {
+            Self::EndStatement(_) => (0, 0),
+            Self::EndTransaction(_) => (1, 0),
+            Self::Deadlock(_, wait) => (DEADLOCK, wait),
+            Self::GoOn(_, wait) => (3, wait),
+            Self::Statement(_) => (4, 0),
+            Self::Begin(_) => (5, 0),
+            Self::Scan(_) => (6, 0),
         };
-        let ((time, kind, client), wait) = if is_other {
-            self.others.pop()?.0
-        } else {
-            let own = own?;
-            self.order[client] = NEVER;
-            own
-        };
-        let turn = match kind {
-            0 => Turn::EndStatement(client),
-            1 => Turn::EndTransaction(client),
-            DEADLOCK => Turn::Deadlock(client, wait),
-            3 => Turn::GoOn(client, wait),
-            4 => Turn::Statement(client),
-            5 => Turn::Begin(client),
-            _ => Turn::Scan(client),
-        };
-        Some((f64::from_bits(time), turn))
+        ((time.to_bits(), kind, self.client()), wait)
+    }
+
+    /// The same, back.
+    const fn of_key((_, kind, client): Key, wait: u64) -> Self {
+        match kind {
+            0 => Self::EndStatement(client),
+            1 => Self::EndTransaction(client),
+            DEADLOCK => Self::Deadlock(client, wait),
+            3 => Self::GoOn(client, wait),
+            4 => Self::Statement(client),
+            5 => Self::Begin(client),
+            _ => Self::Scan(client),
+        }
     }
 }
 
