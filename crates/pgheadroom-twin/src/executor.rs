@@ -33,6 +33,7 @@ mod bitmap_scan;
 mod brin;
 mod build;
 mod change;
+mod change_fixed;
 mod class_statistics;
 mod compression;
 mod concurrent_changes;

@@ -196,11 +196,12 @@ impl Heap {
         if page.is_settled(tid.offset) {
             return false; // all is noted
         }
-        hint::note(
-            &mut page.tuple_mut(tid.offset),
-            Check::Thorough,
-            transactions,
-        )
+        let mut tuple = page.tuple(tid.offset).expect("a tuple");
+        let is_new = hint::note(&mut tuple, Check::Thorough, transactions);
+        if is_new {
+            page.put_hints(tid.offset, &tuple);
+        }
+        is_new
     }
 
     /// A reader looks at a page and may prune it.

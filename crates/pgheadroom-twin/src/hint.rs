@@ -78,7 +78,7 @@ pub(crate) fn note_some(
 ) -> bool {
     let mut is_new = false;
     for offset in offsets {
-        if page.plain(offset).is_some() {
+        if page.plain(offset).is_some() || page.replaced(offset).is_some() {
             continue; // all is noted
         }
         if let Some(LinePointer::Normal(mut tuple)) = page.get(offset)

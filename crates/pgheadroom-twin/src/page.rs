@@ -26,8 +26,8 @@ mod packed;
 mod pending;
 mod settling;
 
-pub(crate) use packed::Plain;
 pub use packed::TupleMut;
+pub(crate) use packed::{Plain, Replaced};
 pub(crate) use pending::{InPlace, Settled};
 
 use packed::{Link, Packed};
@@ -487,8 +487,9 @@ impl HeapPage {
     ) {
         self.note_pending();
         for (offset, item) in changes {
-            if let LinePointer::Normal(tuple) = self.item(offset) {
-                self.pd_upper += aligned(tuple.lp_len);
+            let packed = &self.items[index_of(offset)];
+            if packed.row().is_some() {
+                self.pd_upper += aligned(packed.lp_len);
             }
             self.set_item(offset, item);
         }

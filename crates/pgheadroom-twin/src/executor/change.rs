@@ -38,6 +38,16 @@ pub(super) fn page_bytes(measured: Measured) -> Result<u16, StatementError> {
         })
 }
 
+/// A version that takes the place of another one.
+pub(super) struct NextVersion<'a> {
+    pub old: Tid,
+    pub measured: Measured,
+    pub hot_allowed: bool,
+    pub needs_toast: bool,
+    /// The SET clause, which says how strongly the row is locked.
+    pub mode_of: &'a Assignments<'a>,
+}
+
 fn writer<'a>(procs: &'a mut ProcArray, wal: &'a mut Wal, statement: u32) -> Writer<'a> {
     Writer {
         procs,
@@ -201,13 +211,14 @@ impl Table {
         }
         let is_own = self.is_own(old, procs);
         let mut scratch = std::mem::take(&mut self.scratch.update);
-        let done = self.update_row(
-            row,
-            old,
-            assignments,
-            &mut scratch,
-            &mut writer(procs, wal, statement),
-        );
+        let mut to = writer(procs, wal, statement);
+        let done = match self.update_fixed((row, old), assignments, &mut to) {
+            Ok(None) => self.update_row(row, old, assignments, &mut scratch, &mut to),
+            done => {
+                scratch.changed.clear();
+                done
+            }
+        };
         self.scratch.update = scratch;
         let done = done?;
         self.values.changed_by[row as usize] = statement;
@@ -277,7 +288,7 @@ impl Table {
         let keeps_keys = !changed.iter().any(|&column| blocks(column));
         let mut measured = self.measure_next(old, (before, after), changed);
         self.note_hints(old, to.procs, to.wal);
-        let xid = to.procs.assign();
+        to.procs.assign();
         // The row's LOCK record comes before those of its values; no page is in both.
         let needs_toast = self.needs_toast(before, after, measured);
         if needs_toast {
@@ -294,23 +305,49 @@ impl Table {
             }
         }
         self.aim_at_chosen_page((row, old), (before, after), tuple_bytes, to.procs, wal)?;
+        let hot_allowed = keeps_keys && self.has_hot_updates();
+        let version = NextVersion {
+            old,
+            measured,
+            hot_allowed,
+            needs_toast,
+            mode_of: assignments,
+        };
+        let data_bytes = measured.tuple_bytes - measured.hoff;
+        let done = self.put_version(version, to, |table| {
+            let (row_type, texts) = (&table.values.row_type, &table.values.texts);
+            row_type.shared_bytes(before, after, changed, texts, data_bytes, bytes)
+        })?;
+        self.keep_replaced(old, row);
+        self.set_slots(row, after, changed);
+        Ok(Some(done))
+    }
+
+    /// Puts a version in the place of another one, and logs that; `shared` is what both have.
+    pub(super) fn put_version(
+        &mut self,
+        version: NextVersion<'_>,
+        to: &mut Writer<'_>,
+        shared: impl FnOnce(&Self) -> SharedBytes,
+    ) -> Result<Updated, StatementError> {
+        let NextVersion { old, measured, .. } = version;
+        let (xid, wal) = (to.procs.assign(), &mut *to.wal);
         let old_hole = self.hole(old);
         let is_settled = self.heap.pages()[old.block.0 as usize].is_settled(old.offset);
         let held = (!is_settled).then(|| self.tuple_at(old));
         let held = held.filter(|held| held.xmax.is_valid());
-        let hot_allowed = keeps_keys && self.has_hot_updates();
         let fsm = self.forks.fsm;
         let done = self.heap.update(
             &mut self.session.target,
             old,
-            tuple_bytes,
-            hot_allowed,
-            needs_toast,
+            page_bytes(measured)?,
+            version.hot_allowed,
+            version.needs_toast,
             xid,
             &mut |block| wal.hint(fsm, block, 0),
         )?;
         if let Some(held) = held {
-            let mode = self.update_mode(assignments);
+            let mode = self.update_mode(version.mode_of);
             self.keep_holders((&held, old, mode), &done, to.procs, wal);
         }
         self.log_lock(old, old_hole, &done, wal);
@@ -318,15 +355,10 @@ impl Table {
         if done.is_newpage {
             self.log_update_cross_page(old, &done, measured, beside, wal);
         } else {
-            let (row_type, texts) = (&self.values.row_type, &self.values.texts);
-            let data_bytes = measured.tuple_bytes - measured.hoff;
-            let shared = || row_type.shared_bytes(before, after, changed, texts, data_bytes, bytes);
             let how = (old.block, done.is_hot, done.cleared_old_visibility);
-            self.log_update_same_page(how, measured, shared, beside, wal);
+            self.log_update_same_page(how, measured, || shared(self), beside, wal);
         }
-        self.keep_replaced(old, row);
-        self.set_slots(row, after, changed);
-        Ok(Some(done))
+        Ok(done)
     }
 
     /// How long the version after the one at this TID is, whose values are `before`.

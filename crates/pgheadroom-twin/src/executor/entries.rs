@@ -31,6 +31,9 @@ impl Table {
         procs: &ProcArray,
         wal: &mut Wal,
     ) -> Result<(), StatementError> {
+        if !self.has_indexes() {
+            return Ok(());
+        }
         let wal = RefCell::new(wal);
         let Entries {
             tid, row, pinned, ..

@@ -17,6 +17,9 @@ use crate::vacuum::all_visible;
 use crate::vm::VisibilityMap;
 use crate::wal::{RecordType, Wal};
 
+/// Stands for a statement's number, where it changes no row.
+pub(super) const CHANGES_NOTHING: u32 = u32::MAX;
+
 /// What is at a TID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fetched {
@@ -280,6 +283,15 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
         }
     }
 
+    /// Whether the active transaction has made this version by a simple update, so that its next
+    /// statement sees it and no version before it.
+    #[inline]
+    pub fn is_own_simple_update(&self, tid: Tid) -> bool {
+        let page = self.parts.heap.pages().get(tid.block.0 as usize);
+        let made_by = page.and_then(|page| page.made_simply_by(tid.offset));
+        made_by.is_some_and(|xid| self.procs.is_current(xid))
+    }
+
     /// The version at a TID that the running statement sees.
     pub fn fetch(&mut self, tid: Tid, statement: u32) -> Fetched {
         let snapshot = Snapshot(self.procs);
@@ -470,7 +482,9 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
     /// Source: `HeapTupleSatisfiesMVCC`, src/backend/access/heap/heapam_visibility.c
     /// (REL_18_STABLE); "before" by the row's last change, since a statement changes a row once.
     fn is_visible(&self, tuple: &Tuple, statement: u32) -> bool {
-        let changed_now = || self.parts.changed_by[tuple.row as usize] == statement;
+        let changed_now = || {
+            statement != CHANGES_NOTHING && self.parts.changed_by[tuple.row as usize] == statement
+        };
         let snapshot = Snapshot(self.procs);
         match snapshot.outcome(tuple.xmin) {
             Outcome::Aborted => return false,

@@ -66,37 +66,17 @@ pub(super) struct BitmapScan {
     pub keys: [Vec<i64>; 2],
 }
 
-impl IndexScan {
-    /// A scan for this key, whose only entry leads to this version, which waits with it.
-    pub fn stopped_at(
-        (table, index): (TableId, usize),
-        statement: u32,
-        key: i64,
-        tid: Tid,
-    ) -> Self {
-        let scanned = ScannedPage {
-            block: BlockNumber(0), // nothing on it is to be marked
-            lsn: 0,
-            entries: vec![(OffsetNumber(1), tid)],
-            next: None,
-        };
-        Self {
-            table,
-            index,
-            statement,
-            found_rows: 0,
-            entry_count: 1,
-            has_stopped: false,
-            only: None,
-            next: None,
-            last_block: Some(tid.block),
-            slot_block: Some(tid.block),
-            dead: Vec::new(),
-            stopped: Some((scanned, 0, Some(tid))),
-            limit: u64::MAX,
-            keys: [vec![key], vec![key]],
-        }
-    }
+/// A statement by one key that has come to its row by the place that is known of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ByPlace {
+    pub table: TableId,
+    /// Of the B-tree.
+    pub index: usize,
+    pub key: i64,
+    pub statement: u32,
+    /// The version that it sees.
+    pub tid: Tid,
+    pub has_waited: bool,
 }
 
 /// Where the query stopped: a leaf of an index, with the entries found dead on it.
@@ -117,6 +97,7 @@ pub(super) enum Parked {
     /// One with ON CONFLICT DO UPDATE, by its number; it begins again.
     Upsert(TableId, u32),
     Index(Box<IndexScan>),
+    ByPlace(ByPlace),
     Seq(Box<SeqScan>),
     Bitmap(Box<BitmapScan>),
     /// A queue's, whose rows are changed.
@@ -130,6 +111,7 @@ impl Parked {
     pub const fn table(&self) -> Option<TableId> {
         match self {
             Self::Index(scan) => Some(scan.table),
+            Self::ByPlace(at) => Some(at.table),
             Self::Seq(scan) => Some(scan.table),
             Self::Bitmap(scan) => Some(scan.table),
             _ => None,

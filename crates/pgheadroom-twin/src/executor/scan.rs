@@ -5,11 +5,19 @@ use std::cell::RefCell;
 use pgheadroom_layout::BlockNumber;
 
 use crate::executor::Scanned;
-use crate::executor::fetch::{Fetched, HeapAccess};
-use crate::executor::parked::{IndexScan, Parked, SeqScan};
+use crate::executor::fetch::{CHANGES_NOTHING, Fetched, HeapAccess};
+use crate::executor::parked::{ByPlace, IndexScan, Parked, SeqScan};
 use crate::executor::table::Table;
 use crate::executor::{Action, Database, Row, StatementError, TableId};
 use crate::page::Tid;
+
+/// By what number a statement tells its own changes of rows from earlier ones.
+const fn seen_by(action: &Action<'_>, statement: u32) -> u32 {
+    match action {
+        Action::Read | Action::Lock(..) => CHANGES_NOTHING,
+        Action::Update(_) | Action::Delete => statement,
+    }
+}
 
 impl Database {
     /// A statement that finds rows by keys from `low` to `high` of an index; number of rows.
@@ -72,36 +80,57 @@ impl Database {
         let wal = RefCell::new(&mut self.wal);
         let mut heap = HeapAccess::new(of.heap_parts(), &self.procs, &wal, None);
         heap.prune_opt_for(root.block, matches!(action, Action::Read));
-        let Fetched::Found(tid) = heap.fetch(root, statement) else {
+        let tid = if heap.is_own_simple_update(place) {
+            place
+        } else if let Fetched::Found(tid) = heap.fetch(root, seen_by(action, statement)) {
+            tid
+        } else {
             return None;
         };
-        self.procs.note_slot(of.forks.main, tid.block);
         self.procs.note_fetched(of.forks.main, tid.block);
-        let still_wanted = |of: &mut Table, row| of.has_key(index, row, (&[key], &[key]));
+        let at = ByPlace {
+            table,
+            index,
+            key,
+            statement,
+            tid,
+            has_waited: false,
+        };
+        Some(self.take_by_place(at, action))
+    }
+
+    /// Does what the statement does to the row whose place was known, at once or after a wait for
+    /// who holds it.
+    #[inline]
+    pub(super) fn take_by_place(
+        &mut self,
+        mut at: ByPlace,
+        action: &Action<'_>,
+    ) -> Result<u64, StatementError> {
+        let ByPlace { key, tid, .. } = at;
+        let of = &mut self.tables[at.table.0];
+        self.procs.note_slot(of.forks.main, tid.block);
+        let still_wanted = |of: &mut Table, row| of.has_key(at.index, row, (&[key], &[key]));
         let (procs, wal) = (&mut self.procs, &mut self.wal);
-        let taken = of.take(tid, action, still_wanted, (procs, wal, statement));
-        if let Ok(Some((row, tid))) = taken
-            .as_ref()
-            .map(|taken| taken.and_then(|at| of.newest(at)))
-        {
-            of.indexes
-                .places
-                .note(&mut of.values.rows, (index, key), row, tid);
-        }
-        let done = match taken {
-            Ok(taken) => self
-                .end_statement(table)
-                .map(|()| u64::from(taken.is_some())),
+        let done = match of.take(tid, action, still_wanted, (procs, wal, at.statement)) {
+            Ok(taken) => {
+                let newest = taken.and_then(|taken| of.newest(taken));
+                // A place that is known still says that no entry was added.
+                if let Some((row, tid)) = newest
+                    && (!at.has_waited || of.values.rows.tid(row).is_some())
+                {
+                    let rows = &mut of.values.rows;
+                    of.indexes.places.note(rows, (at.index, key), row, tid);
+                }
+                let found = u64::from(taken.is_some());
+                self.end_statement(at.table).map(|()| found)
+            }
             Err(error) => Err(error),
         };
-        Some(self.park(done, || {
-            Parked::Index(Box::new(IndexScan::stopped_at(
-                (table, index),
-                statement,
-                key,
-                tid,
-            )))
-        }))
+        self.park(done, || {
+            at.has_waited = true;
+            Parked::ByPlace(at)
+        })
     }
 
     /// A statement begins with an index scan.
@@ -178,7 +207,7 @@ impl Database {
                     if is_other && !is_slot {
                         heap.prune_opt_for(tid.block, is_read_only);
                     }
-                    match heap.fetch(tid, statement) {
+                    match heap.fetch(tid, seen_by(action, statement)) {
                         Fetched::Found(found) => found,
                         Fetched::AllDead => {
                             scan.dead.push((offset, tid));
@@ -302,7 +331,8 @@ impl Database {
                 let wal = RefCell::new(&mut self.wal);
                 let mut heap = HeapAccess::new(table.heap_parts(), &self.procs, &wal, None);
                 heap.prune_opt_for(BlockNumber(scan.block), is_read_only);
-                heap.visible_tuples(BlockNumber(scan.block), statement, &mut visible);
+                let seen_by = seen_by(action, statement);
+                heap.visible_tuples(BlockNumber(scan.block), seen_by, &mut visible);
                 for scanned in [&mut self.sessions.scanned, &mut scan.part] {
                     scanned.pages += 1;
                     scanned.rows += visible.len() as u64;

@@ -210,15 +210,15 @@ impl Database {
 }
 
 /// Most columns of a SET clause that takes the short way.
-const MOST_SETS: usize = 4;
+pub(super) const MOST_SETS: usize = 4;
 
 /// What an update makes of a row.
 #[derive(Debug)]
-struct Changed {
+pub(super) struct Changed {
     /// New slots, in the order of the SET clause.
-    new: [i64; MOST_SETS],
-    hoff: u32,
-    differing: Differing,
+    pub new: [i64; MOST_SETS],
+    pub hoff: u32,
+    pub differing: Differing,
 }
 
 impl Table {
@@ -317,7 +317,7 @@ impl Table {
 
     /// The row's new values; `None` when there is an error to tell, or NULLs shift what changes.
     #[inline(always)]
-    fn change_in_place(&mut self, row: u32, sets: &[Assignment<'_>]) -> Option<Changed> {
+    pub(super) fn change_in_place(&mut self, row: u32, sets: &[Assignment<'_>]) -> Option<Changed> {
         let slots = self.values.rows.slots(row);
         let has_nulls = self.values.rows.has_nulls();
         let mut changed = Changed {

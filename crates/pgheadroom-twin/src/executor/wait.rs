@@ -219,6 +219,7 @@ impl Database {
         let version = waiting.version;
         let done = match waiting.statement {
             Parked::Index(scan) => self.resume_index_scan(scan, action),
+            Parked::ByPlace(at) => self.take_by_place(at, action),
             Parked::Seq(scan) => self.advance_seq_scan(*scan, wanted, action),
             Parked::Bitmap(scan) => self.advance_bitmap_scan(scan, action),
             Parked::Head(table, end) => self.end_head(table, end),
@@ -235,6 +236,15 @@ impl Database {
 fn is_replaced(tuple: &Tuple, procs: &ProcArray) -> bool {
     let is_removed = tuple.xmax.is_valid() && !tuple.is_locked_only;
     is_removed && procs.outcome(tuple.xmax) == Outcome::Committed
+}
+
+/// The transaction of another session that has to end before this version, at this TID, can be
+/// locked.
+fn holder_of(tuple: &Tuple, tid: Tid, mode: LockTupleMode, procs: &ProcArray) -> Option<Xid> {
+    if procs.runs_elsewhere(tuple.xmin) {
+        return Some(tuple.xmin);
+    }
+    procs.blocker(tuple, tid, mode)
 }
 
 impl Table {
@@ -255,11 +265,7 @@ impl Table {
 
     /// The transaction of another session that has to end before this version can be locked.
     pub(super) fn holder(&self, tid: Tid, mode: LockTupleMode, procs: &ProcArray) -> Option<Xid> {
-        let tuple = self.tuple_at(tid);
-        if procs.runs_elsewhere(tuple.xmin) {
-            return Some(tuple.xmin);
-        }
-        procs.blockers(&tuple, tid, mode).first().copied()
+        holder_of(&self.tuple_at(tid), tid, mode, procs)
     }
 
     /// How strongly a statement locks its rows.
@@ -312,7 +318,7 @@ impl Table {
         let mode = self.lock_mode(action);
         self.note_hints(tid, procs, wal);
         self.session.in_line_at = None;
-        if let Some(xid) = self.holder(tid, mode, procs) {
+        if let Some(xid) = holder_of(&tuple, tid, mode, procs) {
             self.session.awaited = Some(tid);
             self.session.in_line_at = Some(tid);
             return Err(StatementError::Waits(xid));
@@ -338,7 +344,7 @@ impl Table {
                 return Ok(None);
             };
             (at, version) = (version.next, next);
-            if let Some(xid) = self.holder(at, mode, procs) {
+            if let Some(xid) = holder_of(&version, at, mode, procs) {
                 // Of one that is being replaced its end is waited for without the tuple's lock.
                 self.session.in_line_at = version.is_locked_only.then_some(at);
                 return Err(StatementError::Waits(xid));

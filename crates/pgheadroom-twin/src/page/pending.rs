@@ -23,7 +23,7 @@ use crate::page::{HeapPage, LinePointer, Tid, Tuple, XmaxHint, aligned, index_of
 use crate::transaction::{Outcome, Transactions, Xid};
 
 /// A HOT update that the items do not show yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct PendingUpdate {
     pub row: u32,
     pub xid: Xid,
@@ -35,7 +35,19 @@ pub(super) struct PendingUpdate {
     pub lp_len: u16,
     /// Length of the old one.
     pub old_len: u16,
+    /// Whether the old version was settled, and the first one behind the root.
+    is_simple: bool,
 }
+
+impl PartialEq for PendingUpdate {
+    /// What is known of the versions before says nothing about the page.
+    fn eq(&self, other: &Self) -> bool {
+        let of = |one: &Self| (one.row, one.xid, one.root, one.lp_len, one.old_len);
+        of(self) == of(other) && (self.old, self.new) == (other.old, other.new)
+    }
+}
+
+impl Eq for PendingUpdate {}
 
 impl PendingUpdate {
     pub const NONE: Self = Self {
@@ -46,6 +58,7 @@ impl PendingUpdate {
         root: OffsetNumber(0),
         lp_len: 0,
         old_len: 0,
+        is_simple: false,
     };
 }
 
@@ -161,6 +174,14 @@ impl HeapPage {
         (transactions.outcome(xmin) == Outcome::Committed).then_some(row)
     }
 
+    /// Who has made this version, if whoever comes to it from its root finds nothing to note on the
+    /// way while that transaction runs, and no other version that is visible to it.
+    #[inline]
+    pub(crate) fn made_simply_by(&self, offset: OffsetNumber) -> Option<Xid> {
+        let is_asked = self.pending.is_simple && self.pending.new == offset;
+        is_asked.then_some(self.pending.xid)
+    }
+
     /// Prunes the pending update away, where that is all that a visitor finds to do: nothing else
     /// on the page is unsettled, and every snapshot sees it as ended, as it sees its transaction as
     /// committed. `None` when that is not so, and nothing was done then.
@@ -234,6 +255,7 @@ impl HeapPage {
         }
         let lp_len = packed.lp_len;
         let new = self.put_hot(old, &packed, (xid, lp_len), settled);
+        self.pending.is_simple = true;
         Some(InPlace { new, lp_len })
     }
 
@@ -297,6 +319,7 @@ impl HeapPage {
             root,
             lp_len,
             old_len: packed.lp_len,
+            is_simple: false,
         };
         new
     }

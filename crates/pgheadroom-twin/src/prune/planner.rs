@@ -3,7 +3,7 @@
 use pgheadroom_layout::OffsetNumber;
 use pgheadroom_layout::version::Behaviour;
 
-use crate::page::{HeapPage, LinePointer, Plain, Tuple, offset_of};
+use crate::page::{HeapPage, LinePointer, Plain, Replaced, Tuple, offset_of};
 use crate::prune::{DeadRoots, PrunePlan, TupleState};
 use crate::transaction::{Outcome, Transactions, Xid};
 use crate::unsettled::Unsettled;
@@ -150,6 +150,23 @@ impl<'a, T: Transactions> Planner<'a, T> {
         let mut at = root;
         loop {
             let position = usize::from(at.0) - 1;
+            if let Some(version) = self.page.replaced(at)
+                && !self.is_processed(position)
+                && self.is_dead(&version)
+            {
+                // What most chains begin with: nothing of it is to be asked again.
+                if prior_xmax.is_valid() && version.xmin != prior_xmax {
+                    break;
+                }
+                chain.push(at);
+                dead_members = chain.len();
+                if version.xmax != version.xmin {
+                    self.plan.conflict_xid = self.plan.conflict_xid.max(version.xmax);
+                }
+                prior_xmax = version.xmax;
+                at = version.next;
+                continue;
+            }
             let tuple = match self.page.get(at) {
                 Some(LinePointer::Redirect(target)) if chain.is_empty() => {
                     chain.push(at);
@@ -178,6 +195,15 @@ impl<'a, T: Transactions> Planner<'a, T> {
             at = tuple.next.offset;
         }
         dead_members
+    }
+
+    /// Whether nobody can see a replaced version any more, and both its maker and its replacer are
+    /// known to have committed without a further look.
+    #[inline]
+    fn is_dead(&self, version: &Replaced) -> bool {
+        version.xmin < self.committed_before
+            && version.xmax < self.committed_before
+            && self.transactions.is_removable(version.xmax)
     }
 
     /// Decides about a version if no chain reached it: left by an update that was rolled back.

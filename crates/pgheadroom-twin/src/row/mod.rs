@@ -195,6 +195,7 @@ impl RowType {
         } = &self.columns[column];
         match value {
             Value::Null => Ok(NULL_SLOT),
+            Value::Integer(number) if self.is_integer(column, number) => Ok(number),
             Value::Integer(number) if !kind.is_kept() && !kind.is_float() => {
                 kind.checked(number, type_name)?;
                 Ok(number)
@@ -213,6 +214,13 @@ impl RowType {
                 found: format!("{other:?}"),
             }),
         }
+    }
+
+    /// Whether it is a number of an integer column.
+    #[inline]
+    fn is_integer(&self, column: usize, number: i64) -> bool {
+        let integers = self.columns[column].integers;
+        integers.is_some_and(|(least, most)| (least..=most).contains(&number))
     }
 
     /// A slot as a value.
