@@ -403,12 +403,10 @@ impl Database {
     /// The sessions that waited for this one's end and may go on, in the order of their waits.
     pub fn commit(&mut self) -> Vec<SessionId> {
         self.settle_images();
-        let mut ended = self.procs.end_parts(true);
-        if let Some(xid) = self.procs.commit() {
-            self.wal.record_commit_of(ended.len());
-            if !self.sessions.parked.is_empty() {
-                ended.push(xid);
-            }
+        let mut parts = self.procs.end_parts(true);
+        let top = self.procs.commit();
+        if top.is_some() {
+            self.wal.record_commit_of(parts.len());
         }
         for table in &mut self.tables {
             table.end_transaction(true);
@@ -416,7 +414,11 @@ impl Database {
         if !self.sessions.cursors.is_empty() {
             self.close_cursor();
         }
-        self.woken_by(&ended)
+        if parts.is_empty() {
+            return self.woken_by(top.as_slice());
+        }
+        parts.extend(top);
+        self.woken_by(&parts)
     }
 
     /// ROLLBACK.

@@ -369,6 +369,9 @@ impl HeapPage {
         assert!(!self.is_new, "tuple for a page without header");
         self.note_pending();
         self.block = block;
+        if self.items.is_empty() {
+            self.expect_alike(aligned);
+        }
         let offset = self.new_item();
         assert!(self.items.len() <= MAX_HEAP_TUPLES_PER_PAGE as usize);
         assert!(
@@ -380,6 +383,14 @@ impl HeapPage {
         self.put(offset, LinePointer::Normal(tuple));
         self.unsettle(offset);
         offset
+    }
+
+    /// Takes memory for as many line pointers as an empty page has with tuples of this length.
+    #[cold]
+    fn expect_alike(&mut self, aligned: u16) {
+        let room = self.pd_upper() - self.pd_lower();
+        let tuples = room / (u32::from(aligned) + SIZE_OF_ITEM_ID);
+        self.items.reserve_exact(tuples as usize);
     }
 
     /// A line pointer for a new tuple: an unused one, or one more.

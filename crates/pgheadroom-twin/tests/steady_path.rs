@@ -6,8 +6,8 @@ use crate::common::is_long;
 
 use pgheadroom_layout::{HeapFillfactor, PgVersion};
 use pgheadroom_twin::executor::{
-    Assignment, Change, ColumnDefinition, Database, IndexDefinition, SessionId, TableDefinition,
-    TableId,
+    Assignment, Change, ColumnDefinition, Database, IndexDefinition, Row, SessionId,
+    TableDefinition, TableId,
 };
 use pgheadroom_twin::lock_options::{LockTupleMode, LockWaitPolicy};
 use pgheadroom_twin::pgbench::Prng;
@@ -90,6 +90,9 @@ fn row(case: &Case, key: i64) -> Vec<Value> {
     vec![key.into(), second, 0.into(), (key * 255).into(), filler]
 }
 
+/// A value that does not depend on the one before.
+const SEVEN: Change<'static> = Change::Computed(&|_: Row<'_>| Value::Integer(7));
+
 /// More than a run inserts.
 const KEYS_OF_A_RUN: i64 = 10_000;
 
@@ -168,7 +171,7 @@ impl Random {
                 _ => by_key(key, CmdType::Update(set(3, Change::Add(addend)))),
             };
         }
-        match prng.random(1, 11) {
+        match prng.random(1, 12) {
             1 => by_key(key, CmdType::Delete),
             2 => by_key(
                 key,
@@ -186,7 +189,8 @@ impl Random {
                 let rows = vec![row(&self.case, key)];
                 Operation::Insert { table, rows }
             }
-            8 => Operation::Find {
+            8 => by_key(key, CmdType::Update(set(1, SEVEN))), // of a NULL too
+            9 => Operation::Find {
                 table,
                 by: Access::SeqScan(0),
                 low: key,

@@ -193,9 +193,13 @@ impl Database {
         true
     }
 
-    /// Whether updates may take the short way, which changes no result; they do.
+    /// Whether updates of the tables that are there may take the short way, or that of fixed
+    /// columns, which changes no result; they do.
     pub fn take_short_way(&mut self, takes: bool) {
         self.takes_short_way = takes;
+        for table in &mut self.tables {
+            table.scratch.takes_long_way = !takes;
+        }
     }
 
     pub(super) const fn may_take_short_way(&self) -> bool {

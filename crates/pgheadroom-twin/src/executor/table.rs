@@ -145,6 +145,8 @@ pub(super) struct Scratch {
     pub dead_entries: Vec<(OffsetNumber, Tid)>,
     /// Length of the record of the commonest pruning: one redirect, and no or one unused item.
     pub prune_bytes: [u32; 2],
+    /// Whether updates of fixed columns go the way of all others.
+    pub takes_long_way: bool,
 }
 
 /// Slots of a row before its update and after it, and the columns that differ.

@@ -126,19 +126,20 @@ impl Database {
     /// that waits calls once (`CheckDeadLockAlert`, proc.c).
     #[must_use]
     pub fn deadlock_of(&self, session: SessionId) -> Vec<SessionId> {
-        let mut circle = vec![session];
-        while let Some(next) = self.waits_for(circle[circle.len() - 1]) {
-            if next == session {
-                let parked = self.sessions.parked.iter();
-                let waiting = parked.map(|waiting| waiting.session);
-                return waiting.filter(|one| circle.contains(one)).collect();
-            }
-            if circle.contains(&next) {
-                break; // others' circle
-            }
-            circle.push(next);
-        }
-        Vec::new()
+        let chain = || std::iter::successors(Some(session), |&one| self.waits_for(one));
+        // A chain that is longer than there are sessions goes round in others' circle.
+        let sessions = self.sessions.parked.len();
+        let Some(length) = chain()
+            .skip(1)
+            .take(sessions)
+            .position(|one| one == session)
+        else {
+            return Vec::new();
+        };
+        let circle: Vec<SessionId> = chain().take(length + 1).collect();
+        let parked = self.sessions.parked.iter();
+        let waiting = parked.map(|waiting| waiting.session);
+        waiting.filter(|one| circle.contains(one)).collect()
     }
 
     /// A statement of the active session waits with the row of this number, from 1.

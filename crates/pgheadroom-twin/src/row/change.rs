@@ -140,10 +140,11 @@ impl RowType {
         match change {
             Change::Same => Some(slot),
             Change::Label(number) => Some(*number),
+            Change::Computed(_) => None, // of a NULL too
             _ if slot == NULL_SLOT => Some(slot),
             Change::Add(addend) => self.add(column, slot, *addend).ok(),
             Change::Next { .. } => self.next(column, slot, 0, texts).ok(),
-            Change::NextKey { .. } | Change::Computed(_) => None,
+            Change::NextKey { .. } => None,
         }
     }
 
