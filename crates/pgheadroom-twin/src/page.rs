@@ -370,7 +370,10 @@ impl HeapPage {
         self.note_pending();
         self.block = block;
         if self.items.is_empty() {
-            self.expect_alike(aligned);
+            // As many as there will be if all tuples are as long.
+            let each = u32::from(aligned) + SIZE_OF_ITEM_ID;
+            self.items
+                .reserve_exact((self.exact_free_space() / each) as usize);
         }
         let offset = self.new_item();
         assert!(self.items.len() <= MAX_HEAP_TUPLES_PER_PAGE as usize);
@@ -383,14 +386,6 @@ impl HeapPage {
         self.put(offset, LinePointer::Normal(tuple));
         self.unsettle(offset);
         offset
-    }
-
-    /// Takes memory for as many line pointers as an empty page has with tuples of this length.
-    #[cold]
-    fn expect_alike(&mut self, aligned: u16) {
-        let room = self.pd_upper() - self.pd_lower();
-        let tuples = room / (u32::from(aligned) + SIZE_OF_ITEM_ID);
-        self.items.reserve_exact(tuples as usize);
     }
 
     /// A line pointer for a new tuple: an unused one, or one more.

@@ -8,9 +8,9 @@
 //! let woken = db.commit();            the sessions that waited for it, in the order of their waits
 //! ```
 //!
-//! One session is active at a time; what each knows of a table the table has (`session_table`). A statement that
-//! has to wait for another session returns [`StatementError::Waits`], and goes on later
-//! (`wait`; `run::perform` and `run::resume` do so with the operations of profiles).
+//! One session is active at a time; what each knows of a table the table has (`session_table`). A
+//! statement that has to wait for another session returns [`StatementError::Waits`], and goes on
+//! later (`wait`; `run::perform` and `run::resume` do so with the operations of profiles).
 //!
 //! [`StatementError::Waits`]: crate::executor::StatementError::Waits
 
