@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A client has one turn at a time, so each has a place and the first turn is found by a look at
-//! all of them, some side by side: with the few clients of a run that is less work than to keep a
-//! heap in order. A timer, and whatever comes while the place is taken, waits in a heap beside.
+//! all of them: with the few clients of a run that is less work than to keep a heap in order. A
+//! timer, and whatever comes while the place is taken, waits in a heap beside.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -44,8 +44,8 @@ const NEVER: f64 = f64::INFINITY;
 pub(super) struct Turns {
     /// By client: its turn's time, the last bits of which are its number: so the first of all is
     /// found without a branch. That tells times apart that differ by more than a part in 2^42 of
-    /// a thousand clients, and in 2^49 of eight. Filled up to whole groups.
-    order: Box<[[f64; GROUP]]>,
+    /// a thousand clients, and in 2^49 of eight.
+    order: Box<[f64]>,
     /// By client: the very time, and its turn.
     turns: Box<[(f64, Turn)]>,
     /// The bits of a client's number.
@@ -55,14 +55,12 @@ pub(super) struct Turns {
 }
 
 const DEADLOCK: u32 = 2;
-/// So many places are looked at side by side.
-const GROUP: usize = 4;
 
 impl Turns {
     /// No turn of any of so many clients.
     pub fn new(clients: usize) -> Self {
         Self {
-            order: vec![[NEVER; GROUP]; clients.div_ceil(GROUP)].into(),
+            order: vec![NEVER; clients].into(),
             turns: vec![(0.0, Turn::Begin(0)); clients].into(),
             clients: clients.next_power_of_two() as u64 - 1,
             others: BinaryHeap::new(),
@@ -74,7 +72,7 @@ impl Turns {
     pub fn push(&mut self, time: f64, turn: Turn) {
         debug_assert!(time.is_sign_positive(), "{time}");
         let client = turn.client();
-        let place = &mut self.order[client / GROUP][client % GROUP];
+        let place = &mut self.order[client];
         if !matches!(turn, Turn::Deadlock(..)) && *place == NEVER {
             *place = f64::from_bits((time.to_bits() & !self.clients) | client as u64);
             self.turns[client] = (time, turn);
@@ -88,14 +86,9 @@ impl Turns {
     #[inline]
     #[allow(clippy::cast_possible_truncation)] // a client's number
     pub fn pop(&mut self) -> Option<(f64, Turn)> {
-        let earlier = |first: f64, one: f64| if one < first { one } else { first };
-        let mut firsts = [NEVER; GROUP];
-        for group in &*self.order {
-            for (first, &one) in firsts.iter_mut().zip(group) {
-                *first = earlier(*first, one);
-            }
-        }
-        let first = firsts.into_iter().fold(NEVER, earlier);
+        // One after the other: side by side they would wait for the place that was written last.
+        let earlier = |first: f64, &one: &f64| if one < first { one } else { first };
+        let first = self.order.iter().fold(NEVER, earlier);
         if !self.others.is_empty() && self.is_other_first(first) {
             let Reverse((key, wait)) = self.others.pop()?;
             return Some((f64::from_bits(key.0), Turn::of_key(key, wait)));
@@ -104,7 +97,7 @@ impl Turns {
             return None;
         }
         let client = (first.to_bits() & self.clients) as usize;
-        self.order[client / GROUP][client % GROUP] = NEVER;
+        self.order[client] = NEVER;
         Some(self.turns[client])
     }
 
