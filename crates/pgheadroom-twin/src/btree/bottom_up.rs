@@ -4,13 +4,16 @@
 //! The index proposes all TIDs of the leaf, duplicates as promising; the heap decides which of
 //! its pages are worth a visit and when to give up.
 
+use std::cmp::Reverse;
+
 use pgheadroom_layout::BlockNumber;
 use pgheadroom_layout::page::{BLCKSZ, SIZE_OF_ITEM_ID};
 
-use crate::btree::dedup::{DedupState, is_duplicate};
-use crate::btree::delete::Doomed;
-use crate::btree::item::{Item, SIZE_OF_TID};
+use crate::btree::delete::{Candidate, Doomed};
+use crate::btree::item::SIZE_OF_TID;
+use crate::btree::page::BtreePage;
 use crate::btree::record::{RecordKind, Sink};
+use crate::btree::slots::tid_number;
 use crate::btree::{Btree, Table};
 use crate::page::Tid;
 
@@ -22,15 +25,6 @@ const MAX_BLOCKS: usize = 6;
 const TOLERANCE_BLOCKS: u32 = 3;
 /// Promising TIDs that all count alike, arbitrary there. Source: `bottomup_sort_and_shrink`.
 const FEW_PROMISING: usize = 4;
-
-/// A TID that might be deleted.
-#[derive(Debug, Clone, Copy)]
-struct Candidate {
-    tid: Tid,
-    position: usize,
-    is_promising: bool,
-    free_bytes: u32,
-}
 
 /// TIDs of one heap page, in the order of TIDs.
 #[derive(Debug, Clone, Copy)]
@@ -54,9 +48,11 @@ impl Btree {
         sink: &mut impl Sink,
     ) -> bool {
         let new_bytes = new_bytes + SIZE_OF_ITEM_ID;
-        let (mut candidates, has_duplicates) = self.candidates(block);
+        let page = self.page(block);
+        let (mut candidates, has_duplicates) = candidates(page);
+        candidates.sort_unstable();
         let target = new_bytes.max(BLCKSZ / 16);
-        let mut doomed = visit_heap(&mut candidates, target, table);
+        let mut doomed = visit_heap(&candidates, page, target, table);
         doomed.sort_unstable();
         self.remove_tids(block, &doomed, RecordKind::Delete, sink);
         if !has_duplicates {
@@ -64,49 +60,70 @@ impl Btree {
         }
         self.page(block).exact_free_space() >= new_bytes.max(BLCKSZ / 24)
     }
+}
 
-    /// All TIDs of a leaf, and whether any key occurs twice.
-    fn candidates(&self, block: BlockNumber) -> (Vec<Candidate>, bool) {
-        let page = self.page(block);
-        let mut candidates = Vec::with_capacity(page.len());
-        let mut has_duplicates = false;
-        // Groups as deduplication forms them, up to a whole page of TIDs.
-        let mut pending = DedupState::new(BLCKSZ);
-        let mut base = page.first_data();
-        pending.start(page.item(base));
-        for position in base + 1..=page.len() {
-            if position < page.len()
-                && is_duplicate(page.key(base), page.key(position))
-                && pending.add(page.item(position))
-            {
-                continue;
-            }
-            let is_duplicated = pending.items > 1;
-            has_duplicates |= is_duplicated;
-            for member in base..base + pending.items {
-                propose(page.item(member), member, is_duplicated, &mut candidates);
-            }
-            if position < page.len() {
-                base = position;
-                pending.start(page.item(base));
-            }
-        }
-        (candidates, has_duplicates)
+/// A TID that might be deleted, in the order of TIDs.
+///
+/// ```text
+/// | block 4 | offset number 2 | promising 1 bit, position 15 bits |
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Proposal(Candidate);
+
+/// Marks a promising TID in the place of its item's position.
+const PROMISING: usize = 1 << 15;
+
+impl Proposal {
+    #[inline]
+    fn new(tid_number: u64, position: usize, is_promising: bool) -> Self {
+        let mark = if is_promising { PROMISING } else { 0 };
+        Self(Candidate::new(tid_number, position | mark))
     }
+
+    #[inline]
+    const fn tid(self) -> Tid {
+        self.0.tid()
+    }
+
+    #[inline]
+    const fn position(self) -> usize {
+        self.0.position() & !PROMISING
+    }
+
+    #[inline]
+    const fn is_promising(self) -> bool {
+        self.0.position() & PROMISING != 0
+    }
+}
+
+/// All TIDs of a leaf, and whether any key occurs twice. Groups are those of deduplication up to a
+/// whole page of TIDs, which a page has not: all items of a key.
+fn candidates(page: &BtreePage) -> (Vec<Proposal>, bool) {
+    let mut proposals = Vec::with_capacity(page.len());
+    let mut has_duplicates = false;
+    let mut base = page.first_data();
+    while base < page.len() {
+        let end = page.end_of_key(base);
+        let is_duplicated = end > base + 1;
+        has_duplicates |= is_duplicated;
+        for position in base..end {
+            propose(page, position, is_duplicated, &mut proposals);
+        }
+        base = end;
+    }
+    (proposals, has_duplicates)
 }
 
 /// Adds the TIDs of an item. Of a posting list at most one is promising: an end at which half of
 /// the list is on one heap page.
 ///
 /// Source: `_bt_bottomupdel_finish_pending`, nbtdedup.c (REL_18_STABLE).
-fn propose(item: Item<'_>, position: usize, is_duplicated: bool, to: &mut Vec<Candidate>) {
-    let Some(tids) = item.posting() else {
-        to.push(Candidate {
-            tid: item.first_tid(),
-            position,
-            is_promising: is_duplicated,
-            free_bytes: item.bytes() + SIZE_OF_ITEM_ID,
-        });
+#[inline]
+fn propose(page: &BtreePage, position: usize, is_duplicated: bool, to: &mut Vec<Proposal>) {
+    let slots = page.slots();
+    let Some(tids) = slots.posting(position) else {
+        let tid = slots.tid_number(position).cast_unsigned();
+        to.push(Proposal::new(tid, position, is_duplicated));
         return;
     };
     let last = tids.len() - 1;
@@ -120,19 +137,22 @@ fn propose(item: Item<'_>, position: usize, is_duplicated: bool, to: &mut Vec<Ca
     } else {
         None
     };
-    to.extend(tids.iter().enumerate().map(|(index, &tid)| Candidate {
-        tid,
-        position,
-        is_promising: promising == Some(index),
-        free_bytes: SIZE_OF_TID,
-    }));
+    let proposals = tids
+        .iter()
+        .enumerate()
+        .map(|(index, &tid)| Proposal::new(tid_number(tid), position, promising == Some(index)));
+    to.extend(proposals);
 }
 
 /// Visits promising heap pages until enough is free or a visit does not pay.
 ///
 /// Source: `heap_index_delete_tuples`, src/backend/access/heap/heapam.c (REL_18_STABLE).
-fn visit_heap(candidates: &mut [Candidate], target: u32, table: &mut impl Table) -> Vec<Doomed> {
-    candidates.sort_unstable_by_key(|candidate| candidate.tid);
+fn visit_heap(
+    candidates: &[Proposal],
+    page: &BtreePage,
+    target: u32,
+    table: &mut impl Table,
+) -> Vec<Doomed> {
     let blocks = choose_blocks(candidates);
     let favourable = favourable_blocks(&blocks);
     let mut target = target;
@@ -148,9 +168,16 @@ fn visit_heap(candidates: &mut [Candidate], target: u32, table: &mut impl Table)
             target /= 2;
         }
         for candidate in &candidates[block.first..block.first + block.tids] {
-            if table.is_deletable(candidate.tid) {
-                free += candidate.free_bytes;
-                doomed.push((candidate.position, candidate.tid));
+            if table.is_deletable(candidate.tid()) {
+                let item = page.item(candidate.position());
+                free += if item.is_posting() {
+                    SIZE_OF_TID
+                } else {
+                    item.bytes() + SIZE_OF_ITEM_ID
+                };
+                doomed.push(
+                    Candidate::new(tid_number(candidate.tid()), candidate.position()).doomed(),
+                );
             }
         }
     }
@@ -160,37 +187,37 @@ fn visit_heap(candidates: &mut [Candidate], target: u32, table: &mut impl Table)
 /// The heap pages worth a visit, the best first.
 ///
 /// Source: `bottomup_sort_and_shrink`, src/backend/access/heap/heapam.c (REL_18_STABLE).
-fn choose_blocks(candidates: &[Candidate]) -> Vec<HeapBlock> {
+fn choose_blocks(candidates: &[Proposal]) -> Vec<HeapBlock> {
     let mut blocks: Vec<HeapBlock> = Vec::new();
     for (index, candidate) in candidates.iter().enumerate() {
-        let promising = usize::from(candidate.is_promising);
+        let promising = usize::from(candidate.is_promising());
+        let heap_block = candidate.tid().block;
         match blocks.last_mut() {
-            Some(last) if last.block == { candidate.tid.block } => {
+            Some(last) if last.block == heap_block => {
                 last.tids += 1;
                 last.promising += promising;
             }
             _ => blocks.push(HeapBlock {
-                block: candidate.tid.block,
+                block: heap_block,
                 first: index,
                 tids: 1,
                 promising,
             }),
         }
     }
-    for block in &mut blocks {
-        block.promising = block.promising.max(FEW_PROMISING).next_power_of_two();
+    // The best come first: more that are promising, more TIDs, both as powers of two, in order.
+    let rank = |block: &HeapBlock| {
+        let promising = block.promising.max(FEW_PROMISING).next_power_of_two();
+        (
+            Reverse((promising, block.tids.next_power_of_two())),
+            block.first,
+        )
+    };
+    if blocks.len() > MAX_BLOCKS {
+        blocks.select_nth_unstable_by_key(MAX_BLOCKS, rank);
     }
-    blocks.sort_unstable_by(|one, other| {
-        let by_promising = other.promising.cmp(&one.promising);
-        let by_tids = || {
-            let rounded = |block: &HeapBlock| block.tids.next_power_of_two();
-            rounded(other).cmp(&rounded(one))
-        };
-        by_promising
-            .then_with(by_tids)
-            .then(one.first.cmp(&other.first))
-    });
     blocks.truncate(MAX_BLOCKS);
+    blocks.sort_unstable_by_key(rank);
     blocks
 }
 

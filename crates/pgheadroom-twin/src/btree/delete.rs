@@ -5,10 +5,58 @@ use pgheadroom_layout::BlockNumber;
 use crate::btree::Btree;
 use crate::btree::item::OwnedItem;
 use crate::btree::record::{Record, RecordKind, Sink};
+use crate::btree::slots::tid_of;
 use crate::page::Tid;
 
-/// TIDs of a leaf that are to go, by item: position, and which TIDs of its list.
-pub(super) type Doomed = (usize, Tid);
+/// A TID of a leaf, with the position of its item: one number, so that lists of them are sorted
+/// fast, here in the order of TIDs.
+///
+/// ```text
+/// | block 4 | offset number 2 | position 2 |
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Candidate(u64);
+
+impl Candidate {
+    #[inline]
+    pub fn new(tid_number: u64, position: usize) -> Self {
+        debug_assert!(position < 1 << 16, "items of one page");
+        Self(tid_number << 16 | position as u64)
+    }
+
+    #[inline]
+    pub const fn tid(self) -> Tid {
+        tid_of(self.0 >> 16)
+    }
+
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // as they were put together
+    pub const fn position(self) -> usize {
+        self.0 as u16 as usize
+    }
+
+    /// It is to go.
+    #[inline]
+    pub const fn doomed(self) -> Doomed {
+        Doomed(self.0.rotate_right(16))
+    }
+}
+
+/// The same in the order of the page, of a TID that is to go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Doomed(u64);
+
+impl Doomed {
+    #[inline]
+    pub const fn tid(self) -> Tid {
+        tid_of(self.0)
+    }
+
+    #[inline]
+    pub const fn position(self) -> usize {
+        (self.0 >> 48) as usize
+    }
+}
 
 /// What a removal does to items.
 #[derive(Debug, Default)]
@@ -53,19 +101,16 @@ impl Btree {
     fn plan_removal(&self, block: BlockNumber, doomed: &[Doomed]) -> Removal {
         let page = self.page(block);
         let mut removal = Removal::default();
-        for group in doomed.chunk_by(|one, other| one.0 == other.0) {
-            let position = group[0].0;
+        for group in doomed.chunk_by(|one, other| one.position() == other.position()) {
+            let position = group[0].position();
             let item = page.item(position);
             if group.len() == item.tid_count() {
                 removal.whole.push(position);
                 continue;
             }
-            let mut gone = group.iter().map(|&(_, tid)| tid).peekable();
-            let left = item
-                .tids()
-                .into_iter()
-                .filter(|tid| gone.next_if_eq(tid).is_none())
-                .collect();
+            let mut gone = group.iter().map(|one| one.tid()).peekable();
+            let mut left = Vec::with_capacity(item.tid_count() - group.len());
+            left.extend(item.each_tid().filter(|tid| gone.next_if_eq(tid).is_none()));
             assert!(gone.peek().is_none(), "TIDs to remove are in the list");
             // A list that is dead stays so, should a part of it be removed by VACUUM.
             let mut shorter = OwnedItem::with_tids(item, left);

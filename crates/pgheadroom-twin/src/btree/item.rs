@@ -18,6 +18,12 @@ pub(crate) struct PostingList {
 }
 
 impl PostingList {
+    /// The TIDs.
+    #[inline]
+    pub fn tids(&self) -> &[Tid] {
+        &self.tids
+    }
+
     /// Puts a TID into the middle and takes out the last one, so that the list stays as long as it
     /// was.
     ///

@@ -9,13 +9,15 @@
 //! Keys are one flat array, `key_columns` codes for each item: binary search touches nothing
 //! else until keys are equal. Where an item's bytes lie is left out.
 
+use std::cmp::Ordering;
+
 use pgheadroom_layout::btree::SIZE_OF_BT_PAGE_OPAQUE;
 use pgheadroom_layout::page::{BLCKSZ, SIZE_OF_ITEM_ID, SIZE_OF_PAGE_HEADER};
 use pgheadroom_layout::{BlockNumber, OffsetNumber};
 
 use crate::btree::item::{Form, Item, OwnedItem};
 use crate::btree::slots::Slots;
-use crate::memory::Pieces;
+use crate::memory::{Pieces, prefetch};
 use crate::page::Tid;
 use crate::transaction::Xid;
 
@@ -162,6 +164,26 @@ impl BtreePage {
         &self.keys[position * self.key_columns..(position + 1) * self.key_columns]
     }
 
+    /// Compares a key with that of an item.
+    #[inline]
+    pub(super) fn compare_key(&self, key: &[i64], position: usize) -> Ordering {
+        match *key {
+            [value] => value.cmp(&self.keys[position]),
+            _ => key.cmp(self.key(position)),
+        }
+    }
+
+    /// Where the items of the key at a position end.
+    #[inline]
+    pub(super) fn end_of_key(&self, position: usize) -> usize {
+        let is_other = |other: &usize| match self.key_columns {
+            1 => self.keys[*other] != self.keys[position],
+            _ => self.key(*other) != self.key(position),
+        };
+        let mut behind = position + 1..self.len();
+        behind.find(is_other).unwrap_or(self.len())
+    }
+
     /// The keys of all items, one after the other.
     pub(crate) fn codes(&self) -> &[i64] {
         &self.keys
@@ -281,27 +303,26 @@ impl BtreePage {
         let Some(&first) = positions.first() else {
             return;
         };
-        let mut doomed = positions.iter().copied().peekable();
         let columns = self.key_columns;
         let mut kept = first;
-        for here in first..self.len() {
-            if doomed.next_if_eq(&here).is_some() {
-                self.item_bytes -= self.item(here).bytes();
-                self.slots.discard(here);
-                continue;
-            }
-            self.slots.move_down(here, kept);
-            if columns == 1 {
-                self.keys[kept] = self.keys[here];
-            } else {
-                let key = here * columns..(here + 1) * columns;
-                self.keys.copy_within(key, kept * columns);
-            }
-            kept += 1;
+        for (number, &position) in positions.iter().enumerate() {
+            self.item_bytes -= self.item(position).bytes();
+            self.slots.discard(position);
+            let next = positions.get(number + 1).copied();
+            let stay = position + 1..next.unwrap_or(self.len());
+            self.slots.move_down(stay.clone(), kept);
+            let keys = stay.start * columns..stay.end * columns;
+            self.keys.copy_within(keys, kept * columns);
+            kept += stay.len();
         }
-        assert!(doomed.peek().is_none(), "positions to remove ascend");
         self.slots.truncate(kept);
         self.keys.truncate(kept * columns);
+    }
+
+    /// Asks for the memory of all that a page is but for its items.
+    pub(super) fn look_at_header(&self) {
+        prefetch(self);
+        prefetch(&self.keys);
     }
 
     /// The memory of its items.

@@ -2,8 +2,9 @@
 
 use pgheadroom_layout::BlockNumber;
 
-use crate::btree::delete::Doomed;
+use crate::btree::delete::{Candidate, Doomed};
 use crate::btree::record::{RecordKind, Sink};
+use crate::btree::slots::tid_of;
 use crate::btree::{Btree, Table};
 use crate::page::Tid;
 
@@ -31,26 +32,32 @@ impl Btree {
         let heap_blocks = self.dead_blocks(block, new_tid);
         let also_others = self.behaviour.btree_bottom_up_deletion;
         let mut doomed: Vec<Doomed> = Vec::new();
-        let mut candidates: Vec<Doomed> = Vec::new();
-        for (position, item) in page.data() {
-            if item.is_dead() {
-                doomed.extend(item.each_tid().map(|tid| (position, tid)));
+        let mut candidates: Vec<Candidate> = Vec::new();
+        let slots = page.slots();
+        for position in page.first_data()..page.len() {
+            if slots.is_dead(position) {
+                slots.each_tid_number(position, |tid| {
+                    doomed.push(Candidate::new(tid, position).doomed());
+                });
             } else if also_others {
-                let near = |tid: &Tid| heap_blocks.contains(tid.block);
-                candidates.extend(item.each_tid().filter(near).map(|tid| (position, tid)));
+                slots.each_tid_number(position, |tid| {
+                    if heap_blocks.contains(tid_of(tid).block) {
+                        candidates.push(Candidate::new(tid, position));
+                    }
+                });
             }
         }
         // The heap is visited in its own order.
-        candidates.sort_unstable_by_key(|&(_, tid)| tid);
-        for (number, &(position, tid)) in candidates.iter().enumerate() {
-            if let Some(&(_, later)) = candidates.get(number + 2 * AHEAD) {
-                table.look_at_page(later.block);
+        candidates.sort_unstable();
+        for (number, candidate) in candidates.iter().enumerate() {
+            if let Some(later) = candidates.get(number + 2 * AHEAD) {
+                table.look_at_page(later.tid().block);
             }
-            if let Some(&(_, later)) = candidates.get(number + AHEAD) {
-                table.look_at_version(later);
+            if let Some(later) = candidates.get(number + AHEAD) {
+                table.look_at_version(later.tid());
             }
-            if table.is_deletable(tid) {
-                doomed.push((position, tid));
+            if table.is_deletable(candidate.tid()) {
+                doomed.push(candidate.doomed());
             }
         }
         doomed.sort_unstable();
@@ -61,10 +68,11 @@ impl Btree {
     /// Heap pages of the new row and of all entries marked dead, in order.
     fn dead_blocks(&self, block: BlockNumber, new_tid: Tid) -> HeapBlocks {
         let page = self.page(block);
+        let slots = page.slots();
         let mut blocks = vec![new_tid.block];
         for position in page.first_data()..page.len() {
-            if page.slots().is_dead(position) {
-                blocks.extend(page.item(position).each_tid().map(|tid| tid.block));
+            if slots.is_dead(position) {
+                slots.each_tid_number(position, |tid| blocks.push(tid_of(tid).block));
             }
         }
         blocks.sort_unstable();

@@ -9,9 +9,13 @@
 //! Nearly all entries of a leaf are tuples of one form: their sizes stand once. Read as a number,
 //! the first six bytes are in the order of TIDs.
 
+use std::ops::Range;
+
+use pgheadroom_layout::{BlockNumber, OffsetNumber};
+
 use crate::btree::item::{Form, Head, Item, OwnedItem, PostingList};
 use crate::btree::key::ShapeId;
-use crate::memory::Pieces;
+use crate::memory::{Pieces, prefetch};
 use crate::page::Tid;
 
 /// An entry, or what of it is on every page.
@@ -21,6 +25,9 @@ const DEAD: Slot = 1 << 15;
 const REST: Slot = DEAD - 1;
 /// Bits below the TID.
 const TID_SHIFT: u32 = 16;
+
+/// TIDs in a cache line.
+const TIDS_PER_LINE: usize = 64 / size_of::<Tid>();
 
 /// No form, until the first leaf tuple comes.
 const NO_FORM: Form = Form {
@@ -87,6 +94,21 @@ impl Slots {
         }
     }
 
+    /// The TIDs of a posting list; none of another entry.
+    #[inline]
+    pub fn posting(&self, position: usize) -> Option<&[Tid]> {
+        self.list(position).map(PostingList::tids)
+    }
+
+    /// The TIDs of a leaf tuple as numbers in their order, one after the other.
+    #[inline]
+    pub fn each_tid_number(&self, position: usize, mut take: impl FnMut(u64)) {
+        match self.posting(position) {
+            None => take(self.slots[position] >> TID_SHIFT),
+            Some(tids) => tids.iter().for_each(|&tid| take(tid_number(tid))),
+        }
+    }
+
     /// The TID as a number in the order of TIDs; 0 for none, that of a posting list's first one.
     #[inline]
     pub fn tid_number(&self, position: usize) -> i64 {
@@ -146,9 +168,9 @@ impl Slots {
         item
     }
 
-    /// The entry moves to a lower position, as those before it were removed.
-    pub fn move_down(&mut self, from: usize, to: usize) {
-        self.slots[to] = self.slots[from];
+    /// The entries move to lower positions, as those before them were removed.
+    pub fn move_down(&mut self, from: Range<usize>, to: usize) {
+        self.slots.copy_within(from, to);
     }
 
     /// The entry at this position will be overwritten or cut off.
@@ -173,6 +195,40 @@ impl Slots {
     /// The memory of the entries.
     pub fn pieces(&self, pieces: &mut Pieces) {
         pieces.add(&self.slots);
+    }
+
+    /// Asks for the first and the last entry.
+    pub fn look_at_ends(&self) {
+        for ends in [self.slots.first(), self.slots.last()] {
+            ends.into_iter().for_each(prefetch);
+        }
+        for ends in [self.rests.first(), self.rests.last()] {
+            ends.into_iter().for_each(prefetch);
+        }
+    }
+
+    /// Asks for the posting list at a position, if there is one.
+    pub fn look_at_list(&self, position: usize) {
+        if position < self.len()
+            && let Some(list) = self.list(position)
+        {
+            prefetch(list);
+        }
+    }
+
+    /// Asks for the TIDs of the posting list at a position, if there is one.
+    pub fn look_at_tids(&self, position: usize) {
+        let is_there = position < self.len();
+        let tids = is_there.then(|| self.posting(position)).flatten();
+        let tids = tids.unwrap_or_default();
+        tids.iter().step_by(TIDS_PER_LINE).for_each(prefetch);
+        tids.last().into_iter().for_each(prefetch);
+    }
+
+    #[inline]
+    fn list(&self, position: usize) -> Option<&PostingList> {
+        let rest = &self.rests[number_of(self.slots[position])?];
+        rest.posting.as_deref()
     }
 
     /// The first bytes of an entry, to be asked for.
@@ -219,6 +275,22 @@ impl Slots {
             place.child = u32::from(self.unused);
             self.unused = u16::try_from(at + 1).expect("items of one page");
         }
+    }
+}
+
+/// A TID as a number in the order of TIDs.
+#[inline]
+pub(super) fn tid_number(tid: Tid) -> u64 {
+    slot_of(tid.block.0, tid.offset.0) >> TID_SHIFT
+}
+
+/// The TID of such a number.
+#[inline]
+#[allow(clippy::cast_possible_truncation)] // as they were put together
+pub(super) const fn tid_of(number: u64) -> Tid {
+    Tid {
+        block: BlockNumber((number >> 16) as u32),
+        offset: OffsetNumber(number as u16),
     }
 }
 

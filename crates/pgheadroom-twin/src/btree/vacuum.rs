@@ -5,9 +5,10 @@ use std::ops::Range;
 use pgheadroom_layout::BlockNumber;
 use pgheadroom_layout::page::BLCKSZ;
 
-use crate::btree::delete::Doomed;
+use crate::btree::delete::{Candidate, Doomed};
 use crate::btree::page::PageState;
 use crate::btree::record::{Record, RecordKind, Sink};
+use crate::btree::slots::tid_of;
 use crate::btree::{Btree, Table};
 use crate::page::Tid;
 use crate::transaction::Xid;
@@ -251,17 +252,14 @@ impl Btree {
 
     fn dead_tids(&self, block: BlockNumber, is_dead: &mut impl FnMut(Tid) -> bool) -> Vec<Doomed> {
         let page = self.page(block);
+        let slots = page.slots();
         let mut doomed = Vec::new();
         for position in page.first_data()..page.len() {
-            let item = page.item(position);
-            match item.posting() {
-                Some(tids) => {
-                    let dead = tids.iter().filter(|&&tid| is_dead(tid));
-                    doomed.extend(dead.map(|&tid| (position, tid)));
+            slots.each_tid_number(position, |tid| {
+                if is_dead(tid_of(tid)) {
+                    doomed.push(Candidate::new(tid, position).doomed());
                 }
-                None if is_dead(item.first_tid()) => doomed.push((position, item.first_tid())),
-                None => {}
-            }
+            });
         }
         doomed
     }

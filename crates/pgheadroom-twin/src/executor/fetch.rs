@@ -337,6 +337,16 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
     /// Source: `heap_index_delete_tuples`, src/backend/access/heap/heapam.c, with
     /// `HeapTupleSatisfiesNonVacuumable`, heapam_visibility.c (REL_18_STABLE).
     pub fn is_chain_dead(&mut self, tid: Tid) -> bool {
+        let page = &self.parts.heap.pages()[tid.block.0 as usize];
+        if page.is_dead(tid.offset) {
+            return true;
+        }
+        let is_root = !page.is_heap_only(tid.offset);
+        if let Some(plain) = page.plain(tid.offset).filter(|_| is_root)
+            && self.procs.outcome(plain.xmin) == Outcome::Committed
+        {
+            return false; // live
+        }
         let never = |_: Xid| Ended::Unknown;
         let found = self.walk(tid, Check::Thorough, self.procs, never, |this, tuple| {
             TupleState::of(tuple, this.procs) != TupleState::Dead
