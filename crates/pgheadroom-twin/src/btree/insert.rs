@@ -12,7 +12,7 @@ use pgheadroom_layout::BlockNumber;
 use crate::btree::item::OwnedItem;
 use crate::btree::key::{SearchKey, has_null};
 use crate::btree::record::{Record, RecordKind, Sink};
-use crate::btree::search::{Stack, Tie, compare, lower_bound};
+use crate::btree::search::{Stack, Tie, compare, lower_bound_near};
 use crate::btree::{Btree, Entry, Table};
 use crate::page::Tid;
 use crate::transaction::Xid;
@@ -78,8 +78,8 @@ impl Btree {
             tid: full.tid.filter(|_| !checking_unique),
             ..full
         };
-        let (mut block, stack) = self
-            .descend(first, Tie::PivotIsSmaller)
+        let mut block = self
+            .find_leaf(first, Tie::PivotIsSmaller)
             .expect("the tree has a root");
         // 13 knows no such hint.
         let index_unchanged = index_unchanged && self.behaviour.btree_bottom_up_deletion;
@@ -103,7 +103,7 @@ impl Btree {
         if self.page(block).free_space() < u32::from(bytes) {
             self.delete_or_dedup(block, entry, duplicates, table, sink);
         }
-        self.insert_on_leaf(block, stack, entry, bytes, table, sink);
+        self.insert_on_leaf(block, first, (entry, bytes), table, sink);
         Ok(is_only)
     }
 
@@ -114,13 +114,13 @@ impl Btree {
             && (page.is_ignored() || compare(search, page, 0, Tie::PivotIsSmaller).is_gt())
     }
 
-    /// The end of `_bt_findinsertloc`, and posting list splits of `_bt_insertonpg`.
+    /// The end of `_bt_findinsertloc`, and posting list splits of `_bt_insertonpg`. `first` is what
+    /// the leaf was found by: the way to it is asked for again where it is needed.
     fn insert_on_leaf(
         &mut self,
         block: BlockNumber,
-        stack: Stack,
-        entry: Entry<'_>,
-        bytes: u16,
+        first: SearchKey<'_>,
+        (entry, bytes): (Entry<'_>, u16),
         table: &mut impl Table,
         sink: &mut impl Sink,
     ) {
@@ -130,7 +130,8 @@ impl Btree {
         };
         let place = |tree: &Self| {
             let page = tree.page(block);
-            let position = lower_bound(search, page, Tie::PivotIsSmaller);
+            let near = tree.expected_place(block);
+            let position = lower_bound_near(search, page, Tie::PivotIsSmaller, near);
             let is_inside = position < page.len()
                 && compare(search, page, position, Tie::PivotIsSmaller) == Ordering::Equal;
             (position, is_inside)
@@ -160,7 +161,14 @@ impl Btree {
             posting_offset,
             child_was_only: false,
         };
-        self.insert_on_page(insertion, entry.key, stack, table, sink);
+        if self.page(block).free_space() >= u32::from(bytes) {
+            self.add_to_page(insertion, entry.key, sink);
+            return;
+        }
+        let (_, stack) = self
+            .descend(first, Tie::PivotIsSmaller)
+            .expect("the tree has a root");
+        self.split_and_link(insertion, entry.key, stack, table, sink);
     }
 
     /// Adds an item to a page, splitting it if there is no room.
@@ -174,12 +182,17 @@ impl Btree {
         table: &mut impl Table,
         sink: &mut impl Sink,
     ) {
+        if self.page(insertion.block).free_space() < insertion.item.bytes() {
+            self.split_and_link(insertion, key, stack, table, sink);
+        } else {
+            self.add_to_page(insertion, key, sink);
+        }
+    }
+
+    /// The same where there is room.
+    fn add_to_page(&mut self, insertion: Insertion, key: &[i64], sink: &mut impl Sink) {
         let block = insertion.block;
         let bytes = insertion.item.bytes();
-        if self.page(block).free_space() < bytes {
-            self.split_and_link(insertion, key, stack, table, sink);
-            return;
-        }
         let page = self.page_mut(block);
         page.insert(insertion.position, insertion.item, key);
         let level = page.level;

@@ -37,6 +37,7 @@ mod entries;
 mod insert;
 mod item;
 pub(crate) mod key;
+pub(crate) mod look;
 pub(crate) mod page;
 mod page_deletion;
 mod qsort;
@@ -195,6 +196,8 @@ pub struct Btree {
     pages: Vec<BtreePage>,
     fsm: FreeSpaceMap,
     records: u64,
+    /// Where a search for a key may well end: the leaf, and the place of the first entry there.
+    expected: Option<(BlockNumber, usize)>,
 }
 
 impl Btree {
@@ -209,6 +212,7 @@ impl Btree {
             pages: Vec::new(),
             fsm: FreeSpaceMap::default(),
             records: 0,
+            expected: None,
         }
     }
 

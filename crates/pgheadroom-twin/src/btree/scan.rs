@@ -8,7 +8,7 @@ use crate::btree::Btree;
 use crate::btree::key::SearchKey;
 use crate::btree::page::offset_at;
 use crate::btree::record::Sink;
-use crate::btree::search::{Tie, lower_bound};
+use crate::btree::search::{Tie, lower_bound_near};
 use crate::page::Tid;
 
 /// What a scan read of one leaf.
@@ -35,8 +35,7 @@ impl Btree {
             values: &padded,
             tid: None,
         };
-        self.descend(search, Tie::PivotIsSmaller)
-            .map(|(block, _)| block)
+        self.find_leaf(search, Tie::PivotIsSmaller)
     }
 
     /// Reads the matching entries of a leaf, keys from `low` to `high` (either may lack trailing
@@ -55,7 +54,9 @@ impl Btree {
         let mut entries = Vec::new();
         let mut is_done = page.is_rightmost();
         if !page.is_ignored() {
-            for position in lower_bound(search, page, Tie::PivotIsSmaller)..page.len() {
+            let near = self.expected_place(block);
+            let first = lower_bound_near(search, page, Tie::PivotIsSmaller, near);
+            for position in first..page.len() {
                 if above(position) {
                     is_done = true;
                     break;

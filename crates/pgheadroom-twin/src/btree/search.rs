@@ -8,7 +8,6 @@ use pgheadroom_layout::BlockNumber;
 use crate::btree::Btree;
 use crate::btree::key::{MINUS_INFINITY, SearchKey};
 use crate::btree::page::BtreePage;
-use crate::memory::prefetch;
 use crate::page::Tid;
 
 /// An inner page on the way down, and which of its items was followed.
@@ -76,7 +75,7 @@ pub(crate) fn compare(
     if !page.is_leaf() && position == page.first_data() {
         return Ordering::Greater;
     }
-    let by_key = search.values.cmp(page.key(position));
+    let by_key = page.compare_key(search.values, position);
     if by_key.is_ne() {
         return by_key;
     }
@@ -102,16 +101,39 @@ pub(crate) fn compare(
 ///
 /// Source: `_bt_binsrch`, src/backend/access/nbtree/nbtsearch.c (REL_18_STABLE).
 pub(crate) fn lower_bound(search: SearchKey<'_>, page: &BtreePage, tie: Tie) -> usize {
+    lower_bound_near(search, page, tie, None)
+}
+
+/// The same where the first item of the key may well be at `guess`.
+pub(crate) fn lower_bound_near(
+    search: SearchKey<'_>,
+    page: &BtreePage,
+    tie: Tie,
+    guess: Option<usize>,
+) -> usize {
     let (mut low, mut high) = (page.first_data(), page.len());
     if let [value] = *search.values {
         // One column: codes lie side by side.
         let codes = page.codes();
-        low = partition_point(low..high, value, |at| codes[at]);
+        let is_first = |&at: &usize| {
+            (low + 1..high).contains(&at) && codes[at - 1] < value && codes[at] == value
+        };
+        low = guess
+            .filter(is_first)
+            .unwrap_or_else(|| partition_point(low..high, value, |at| codes[at]));
         if low == high || codes[low] != value {
             return low;
         }
+        if search.tid.is_none() && page.is_leaf() {
+            return low; // all its equals are equal to it
+        }
         if codes[high - 1] != value {
-            high = low + codes[low..high].partition_point(|&code| code == value);
+            // Keys with few entries are the commonest.
+            let few = &codes[low..high.min(low + FEW)];
+            high = match few.iter().position(|&code| code != value) {
+                Some(count) => low + count,
+                None => low + codes[low..high].partition_point(|&code| code == value),
+            };
         }
         if let Some(tid) = search.tid {
             return lower_bound_of_tid(search, tid, page, (low, high), tie);
@@ -199,87 +221,54 @@ fn partition_point(places: Range<usize>, wanted: i64, number: impl Fn(usize) -> 
     clippy::cast_precision_loss,
     clippy::cast_sign_loss
 )] // a guess
-fn guess((first, last): (i64, i64), wanted: i64, steps: usize) -> usize {
+pub(super) fn guess((first, last): (i64, i64), wanted: i64, steps: usize) -> usize {
     let share = (wanted as f64 - first as f64) / (last as f64 - first as f64);
     ((share * steps as f64) as usize).min(steps)
 }
 
-/// What a search of a leaf will need, in the order in which one thing tells where the next is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LeafPart {
-    /// Its first and last key.
-    Ends,
-    /// Keys and items near the place of the key.
-    Middle,
-}
-
 impl Btree {
-    /// The leaf where a key of one column most likely belongs; asks for its header and changes
-    /// nothing.
-    pub(crate) fn look_for_leaf(&self, key: i64) -> Option<BlockNumber> {
-        if self.definition.key_columns != 1 {
-            return None;
-        }
-        let search = SearchKey {
-            values: &[key],
-            tid: None,
-        };
-        let mut block = self.meta.fast_root?;
-        for level in (0..self.meta.fast_level).rev() {
-            let page = self.page(block);
-            let position = lower_bound(search, page, Tie::PivotIsSmaller).checked_sub(1)?;
-            block = (position < page.len()).then(|| page.item(position).child())?;
-            if level == 0 {
-                prefetch(self.pages.get((block.0 as usize).checked_sub(1)?)?);
-            }
-        }
-        Some(block)
+    /// The next search may well end at this leaf, with the first entry of its key at this place;
+    /// changes no result.
+    pub(crate) fn expect_at(&mut self, leaf: BlockNumber, position: usize) {
+        self.expected = Some((leaf, position));
     }
 
-    /// Asks for a part of that leaf.
-    pub(crate) fn look_at_leaf(&self, leaf: BlockNumber, key: i64, part: LeafPart) {
-        let page = (leaf.0 as usize).checked_sub(1);
-        let Some(page) = page.and_then(|number| self.pages.get(number)) else {
-            return;
-        };
-        let codes = &page.codes()[page.first_data().min(page.len())..];
-        let (Some(first), Some(last)) = (codes.first(), codes.last()) else {
-            return;
-        };
-        match part {
-            LeafPart::Ends => {
-                prefetch(&page.codes()[0]); // the high key
-                prefetch(last);
-            }
-            LeafPart::Middle => {
-                let position = guess((*first, *last), key, codes.len() - 1);
-                prefetch(&codes[position]);
-                prefetch(page.slots().line(page.first_data() + position));
-            }
+    /// The next search may well end at this leaf.
+    pub(crate) fn expect_leaf(&mut self, leaf: BlockNumber) {
+        if self.expected_place(leaf).is_none() {
+            self.expect_at(leaf, 0);
         }
     }
 
-    /// What entries with this key on a leaf lead to, those apart that scans found dead; a few are
-    /// enough.
-    pub(crate) fn each_ahead(&self, leaf: BlockNumber, key: i64, mut look: impl FnMut(Tid)) {
-        let page = (leaf.0 as usize).checked_sub(1);
-        let page = page.and_then(|number| self.pages.get(number));
-        let Some(page) = page.filter(|page| page.is_leaf() && !page.is_empty()) else {
-            return;
+    /// Where on a page the first entry of a key that is searched for may well be.
+    pub(super) fn expected_place(&self, block: BlockNumber) -> Option<usize> {
+        let expected = self.expected.filter(|&(leaf, _)| leaf == block);
+        expected.map(|(_, position)| position)
+    }
+
+    /// The leaf where a key belongs: the one that is expected, if it has what comes before the key
+    /// and nothing on the level to its right may have the key, so that each way down ends there.
+    pub(crate) fn find_leaf(&self, search: SearchKey<'_>, tie: Tie) -> Option<BlockNumber> {
+        let expected = self.expected.map(|(leaf, _)| leaf);
+        let expected = expected.filter(|&leaf| self.has_place(search, leaf, tie));
+        expected.or_else(|| self.descend(search, tie).map(|(leaf, _)| leaf))
+    }
+
+    /// Whether a key belongs behind the first entry of a leaf, and on that leaf.
+    fn has_place(&self, search: SearchKey<'_>, leaf: BlockNumber, tie: Tie) -> bool {
+        let Some(page) = self.known_page(leaf).filter(|page| page.is_leaf()) else {
+            return false;
         };
-        let search = SearchKey {
-            values: &[key],
-            tid: None,
-        };
-        let first = lower_bound(search, page, Tie::PivotIsSmaller);
-        for position in (first..page.len()).take(FEW) {
-            if page.codes()[position] != key {
-                break;
-            }
-            if !page.slots().is_dead(position) {
-                page.item(position).tid().into_iter().for_each(&mut look);
-            }
+        if page.is_ignored() || page.is_empty() {
+            return false;
         }
+        let first = page.first_data();
+        let is_behind = match page.compare_key(search.values, first) {
+            Ordering::Less => false,
+            Ordering::Equal => search.tid > page.item(first).tid(),
+            Ordering::Greater => true,
+        };
+        is_behind && (page.is_rightmost() || !compare(search, page, 0, tie).is_gt())
     }
 
     /// The leaf where a key belongs, and the way to it.

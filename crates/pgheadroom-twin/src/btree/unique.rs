@@ -4,7 +4,7 @@ use pgheadroom_layout::BlockNumber;
 
 use crate::btree::key::SearchKey;
 use crate::btree::record::Sink;
-use crate::btree::search::{Tie, compare, lower_bound};
+use crate::btree::search::{Tie, lower_bound_near};
 use crate::btree::{Btree, Table, UniqueFetch, UniqueViolation};
 
 /// Entries with the key of one that is inserted, dead ones too.
@@ -34,9 +34,12 @@ impl Btree {
         };
         let start = block;
         let mut block = block;
-        let mut position = lower_bound(search, self.page(block), Tie::PivotIsSmaller);
+        let near = self.expected_place(block);
+        let mut position = lower_bound_near(search, self.page(block), Tie::PivotIsSmaller, near);
+        // A high key that kept no TID is smaller.
         let is_equal = |tree: &Self, block, position: usize| {
-            compare(search, tree.page(block), position, Tie::PivotIsSmaller).is_eq()
+            let page = tree.page(block);
+            page.compare_key(key, position).is_eq() && page.slots().tid_number(position) != 0
         };
         let on_first_page = position < self.page(block).len() && is_equal(self, block, position);
         let seen = |block: BlockNumber| Equals {

@@ -1,12 +1,14 @@
 //! What transactions that will come need, asked for ahead of time.
 
-use pgheadroom_layout::BlockNumber;
+use pgheadroom_layout::{BlockNumber, OffsetNumber};
 
-use crate::btree::search::LeafPart;
+use crate::btree::look::LeafPart;
 use crate::executor::steady::Target;
-use crate::executor::{Database, TableId};
+use crate::executor::table::Table;
+use crate::executor::{Assignment, Database, TableId};
 use crate::memory::{Pieces, prefetch};
 use crate::page::Tid;
+use crate::row::NULL_SLOT;
 
 /// Bytes that a transaction pays for being moved into huge pages: a simple update, and one that
 /// looks up entries of indexes.
@@ -24,8 +26,14 @@ pub(crate) enum LookAhead {
     Items,
     /// The pages of all versions of a key, of which only the leaf is known so far.
     Pages,
-    /// Those versions.
+    /// Leaves of other indexes that a new version needs an entry on.
+    Leaves,
+    /// Their first and last entries.
+    Ends,
+    /// Those versions, and the posting lists on those leaves that a new entry may fall into.
     Versions,
+    /// The ends of these lists.
+    Tids,
 }
 
 /// Where a statement by key will look.
@@ -37,7 +45,25 @@ pub(crate) struct LeafTarget {
     leaf: BlockNumber,
     /// Where entries of the key lead to, once that was looked up.
     versions: [Option<Tid>; VERSIONS],
+    /// Where on the leaf the key's first entry is, once that was looked up.
+    position: usize,
+    /// Of an update that needs new entries: where those of other indexes most likely go.
+    beside: [Option<Beside>; BESIDE],
 }
+
+/// An entry that another index most likely gets.
+#[derive(Debug, Clone, Copy)]
+struct Beside {
+    index: usize,
+    key: i64,
+    tid: Tid,
+    leaf: BlockNumber,
+    /// Where on the leaf, once that was looked up.
+    position: usize,
+}
+
+/// Of how many other indexes leaves are asked for.
+const BESIDE: usize = 2;
 
 /// How many versions of a key are asked for.
 const VERSIONS: usize = 4;
@@ -85,7 +111,7 @@ impl Database {
             return None;
         }
         let index = of.btree_position(index);
-        let leaf = of.indexes.btrees[index].tree.look_for_leaf(key)?;
+        let leaf = of.indexes.btrees[index].tree.look_for_leaf(key, None)?;
         if let Some(row) = of.indexes.places.row_of(index, key) {
             of.values.rows.look_ahead(row);
             of.values.changed_by.get(row as usize).map(prefetch);
@@ -96,11 +122,18 @@ impl Database {
             key,
             leaf,
             versions: [None; VERSIONS],
+            position: 0,
+            beside: [None; BESIDE],
         })
     }
 
-    /// Asks for more of that leaf.
-    pub(crate) fn look_at_leaf(&self, leaf: &mut LeafTarget, what: LookAhead) {
+    /// Asks for more of that leaf, and of others that an update with this SET clause needs.
+    pub(crate) fn look_at_leaf(
+        &self,
+        leaf: &mut LeafTarget,
+        sets: &[Assignment<'_>],
+        what: LookAhead,
+    ) {
         let table = &self.tables[leaf.table.0];
         let tree = &table.indexes.btrees[leaf.index].tree;
         let pages = table.heap.pages();
@@ -111,20 +144,35 @@ impl Database {
             LookAhead::Items => tree.look_at_leaf(leaf.leaf, leaf.key, LeafPart::Middle),
             LookAhead::Pages => {
                 let mut places = leaf.versions.iter_mut();
-                tree.each_ahead(leaf.leaf, leaf.key, |tid| {
+                leaf.position = tree.each_ahead(leaf.leaf, leaf.key, |tid| {
                     if let (Some(page), Some(place)) = (page(tid), places.next()) {
                         page.look_at_header();
                         *place = Some(tid);
                     }
                 });
             }
+            LookAhead::Leaves => table.look_for_others(leaf, sets),
+            LookAhead::Ends => table.look_at_others(leaf, LeafPart::Ends),
             LookAhead::Versions => {
                 for tid in leaf.versions.into_iter().flatten() {
                     if let Some(page) = page(tid) {
                         page.look_at_version(tid.offset);
                     }
                 }
+                table.look_at_others(leaf, LeafPart::List);
             }
+            LookAhead::Tids => table.look_at_others(leaf, LeafPart::Tids),
+        }
+    }
+
+    /// The transaction whose leaves were asked for comes next: searches may well end there.
+    pub(crate) fn expect_leaves(&mut self, leaf: &LeafTarget) {
+        let indexes = &mut self.tables[leaf.table.0].indexes.btrees;
+        let tree = &mut indexes[leaf.index].tree;
+        tree.expect_at(leaf.leaf, leaf.position);
+        for beside in leaf.beside.iter().flatten() {
+            let tree = &mut indexes[beside.index].tree;
+            tree.expect_at(beside.leaf, beside.position);
         }
     }
 
@@ -145,6 +193,69 @@ impl Database {
             Some((page, offset)) if what == LookAhead::Items => page.look_at_items(offset),
             Some((page, _)) => prefetch(page),
             None => {}
+        }
+    }
+}
+
+impl Table {
+    /// Where other indexes get entries, should the row's next version lie on the page of the last
+    /// one, or where that has no line pointer left on the page that took a tuple last; of an update
+    /// that is no HOT one.
+    fn look_for_others(&self, leaf: &mut LeafTarget, sets: &[Assignment<'_>]) {
+        let blocks_hot = |one: &Assignment<'_>| self.indexes.blocks_hot[one.column];
+        if self.indexes.btrees.len() < 2 || !sets.iter().any(blocks_hot) {
+            return;
+        }
+        let Some(row) = self.indexes.places.row_of(leaf.index, leaf.key) else {
+            return;
+        };
+        let last = || leaf.versions.iter().flatten().last().copied();
+        let Some(version) = self.values.rows.tid(row).or_else(last) else {
+            return;
+        };
+        let Some(page) = self.heap.pages().get(version.block.0 as usize) else {
+            return;
+        };
+        let block = if page.has_line_pointer() {
+            version.block
+        } else {
+            self.session.target.0.unwrap_or(version.block)
+        };
+        let tid = Tid {
+            block,
+            offset: OffsetNumber(0), // before all of the page
+        };
+        let mut places = leaf.beside.iter_mut();
+        for (index, other) in self.indexes.btrees.iter().enumerate() {
+            let Some((column, _)) = other.slots_as_keys().filter(|_| index != leaf.index) else {
+                continue;
+            };
+            let slot = self.values.slots(row)[column];
+            let set = sets.iter().find(|one| one.column == column);
+            let key = match set {
+                Some(one) => self.values.row_type.next_number(column, slot, &one.change),
+                None => Some(slot).filter(|&slot| slot != NULL_SLOT),
+            };
+            if let Some(key) = key
+                && let Some(leaf) = other.tree.look_for_leaf(key, Some(tid))
+                && let Some(place) = places.next()
+            {
+                *place = Some(Beside {
+                    index,
+                    key,
+                    tid,
+                    leaf,
+                    position: 0,
+                });
+            }
+        }
+    }
+
+    fn look_at_others(&self, leaf: &mut LeafTarget, part: LeafPart) {
+        for beside in leaf.beside.iter_mut().flatten() {
+            let tree = &self.indexes.btrees[beside.index].tree;
+            let place = (beside.leaf, &mut beside.position);
+            tree.look_at_place(place, (beside.key, beside.tid), part);
         }
     }
 }

@@ -143,6 +143,9 @@ impl Database {
         let statement = self.begin_statement();
         let of = &mut self.tables[table.0];
         let index = of.btree_position(index);
+        let tree = &mut of.indexes.btrees[index].tree;
+        let next = tree.scan_start(low);
+        next.into_iter().for_each(|leaf| tree.expect_leaf(leaf));
         IndexScan {
             table,
             index,
@@ -151,7 +154,7 @@ impl Database {
             entry_count: 0,
             has_stopped: false,
             only: None,
-            next: of.indexes.btrees[index].tree.scan_start(low),
+            next,
             last_block: None,
             slot_block: None,
             dead: std::mem::take(&mut of.scratch.dead_entries),

@@ -117,6 +117,19 @@ impl RowType {
         Ok(())
     }
 
+    /// The new slot of a column of integers that grows, where it fits; `None` of others.
+    #[inline(always)]
+    pub(crate) fn next_number(&self, column: usize, slot: i64, change: &Change<'_>) -> Option<i64> {
+        let (least, most) = self.columns[column].integers?;
+        let addend = match change {
+            Change::Next { .. } => 1,
+            Change::Add(addend) => *addend,
+            _ => return None,
+        };
+        let sum = slot.checked_add(addend).filter(|_| slot != NULL_SLOT)?;
+        (least..=most).contains(&sum).then_some(sum)
+    }
+
     /// The new slot of a column that holds no string; `None` when there is an error to tell.
     #[inline(always)]
     pub(crate) fn changed_slot(
@@ -126,16 +139,11 @@ impl RowType {
         change: &Change<'_>,
         texts: &mut Texts,
     ) -> Option<i64> {
-        let addend = match change {
-            Change::Next { .. } => Some(1),
-            Change::Add(addend) => Some(*addend),
-            _ => None,
-        };
-        if let (Some((least, most)), Some(addend)) = (self.columns[column].integers, addend)
+        if self.columns[column].integers.is_some()
+            && matches!(change, Change::Next { .. } | Change::Add(_))
             && slot != NULL_SLOT
         {
-            let sum = slot.checked_add(addend)?;
-            return (least..=most).contains(&sum).then_some(sum);
+            return self.next_number(column, slot, change);
         }
         match change {
             Change::Same => Some(slot),

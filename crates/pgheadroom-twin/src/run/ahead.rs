@@ -10,7 +10,7 @@
 //! lines that it needs; looked up early, transactions share that wait. Of several clients each has
 //! a ring, the shorter the more there are, since others' transactions pass between two of its own.
 
-use crate::executor::{Database, LeafTarget, LookAhead, SessionId, TableId, Target};
+use crate::executor::{Assignment, Database, LeafTarget, LookAhead, SessionId, TableId, Target};
 use crate::workload::{Access, CmdType, End, Operation, Workload};
 
 /// How far ahead of its turn the only client's transaction is drawn, and asks for the memory of its
@@ -169,13 +169,19 @@ impl Ahead {
             let steps = [
                 (places * 12 / 16, LookAhead::Page),
                 (places * 8 / 16, LookAhead::Items),
-                (places * 5 / 16, LookAhead::Pages),
-                (places * 2 / 16, LookAhead::Versions),
+                (places * 6 / 16, LookAhead::Pages),
+                (places * 5 / 16, LookAhead::Leaves),
+                (places * 4 / 16, LookAhead::Ends),
+                (places * 3 / 16, LookAhead::Versions),
+                (places * 2 / 16, LookAhead::Tids),
             ];
             for (distance, what) in steps.into_iter().filter(|step| step.0 < ring.count) {
                 let place = ring.slot(distance);
-                if let Some(leaf) = &mut ring.places[place].leaf {
-                    db.look_at_leaf(leaf, what);
+                let Drawn {
+                    leaf, operations, ..
+                } = &mut ring.places[place];
+                if let Some(leaf) = leaf {
+                    db.look_at_leaf(leaf, sets_of(operations), what);
                 }
             }
         }
@@ -184,6 +190,14 @@ impl Ahead {
         self.current = ring.first;
         ring.first = ring.slot(1);
         Some(ring.places[self.current].end)
+    }
+
+    /// Searches of the transaction whose turn it is may well end where was looked ahead.
+    #[inline]
+    pub fn expect_leaves(&self, db: &mut Database) {
+        if let Some(leaf) = &self.rings[self.ring].places[self.current].leaf {
+            db.expect_leaves(leaf);
+        }
     }
 
     /// Asks for the page of the next transaction's row, where nothing was known of it before.
@@ -291,6 +305,14 @@ fn by_key(operations: &[Operation]) -> Option<(TableId, usize, i64, &CmdType)> {
             ..
         } if low == high => Some((*table, *index, *low, cmd_type)),
         _ => None,
+    }
+}
+
+/// The SET clause of a transaction's first statement, if it has one.
+fn sets_of(operations: &[Operation]) -> &[Assignment<'_>] {
+    match by_key(operations) {
+        Some((.., CmdType::Update(sets))) => sets,
+        _ => &[],
     }
 }
 

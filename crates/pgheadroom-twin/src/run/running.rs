@@ -193,6 +193,7 @@ impl<'a, W: Workload> Running<'a, W> {
         if self.schedule.is_alone() && self.ahead.update_alone(self.db) {
             return self.update_on(client, left);
         }
+        self.ahead.expect_leaves(self.db);
         self.transactions += 1;
         self.db.note_moment(self.transactions);
         self.statements += self.ahead.operations().len() as u64;
