@@ -64,8 +64,9 @@ impl Btree {
             }
             LeafPart::Middle => {
                 let position = guess((*first, *last), key, codes.len() - 1);
-                prefetch(&codes[position]);
-                prefetch(page.slots().line(page.first_data() + position));
+                // From there on all move to make room for an entry.
+                codes[position..].iter().step_by(8).for_each(prefetch);
+                page.slots().look_at_rest(page.first_data() + position);
             }
             LeafPart::List | LeafPart::Tids => {}
         }
@@ -122,8 +123,19 @@ impl Btree {
         let equal = (first..page.len()).take_while(|&position| codes[position] == key);
         for position in equal.filter(|&position| !slots.is_dead(position)).take(FEW) {
             look(tid_of(slots.tid_number(position).cast_unsigned()));
+            slots.look_at_list(position);
         }
         first
+    }
+
+    /// Asks for the TIDs of posting lists with this key, whose first entry is at this place.
+    pub(crate) fn look_at_lists(&self, leaf: BlockNumber, position: usize, key: i64) {
+        if let Some(page) = self.known_page(leaf).filter(|page| page.is_leaf()) {
+            let of_key = page.codes().iter().skip(position).take(FEW);
+            let count = of_key.take_while(|&&code| code == key).count();
+            let lists = position..position + count;
+            lists.for_each(|position| page.slots().look_at_tids(position));
+        }
     }
 
     /// A page that may be none of the tree any more.

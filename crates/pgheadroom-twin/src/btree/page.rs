@@ -58,9 +58,11 @@ pub struct BtreePage {
     pub(crate) lsn: u64,
     slots: Slots,
     keys: Vec<i64>,
-    key_columns: usize,
+    key_columns: u8,
     item_bytes: u32,
 }
+
+const _: () = assert!(size_of::<BtreePage>() == 128);
 
 impl BtreePage {
     /// An empty page without siblings.
@@ -74,7 +76,7 @@ impl BtreePage {
             lsn: 0,
             slots: Slots::new(),
             keys: Vec::new(),
-            key_columns,
+            key_columns: u8::try_from(key_columns).expect("at most 32 columns"),
             item_bytes: 0,
         }
     }
@@ -158,10 +160,15 @@ impl BtreePage {
         &mut self.slots
     }
 
+    #[inline]
+    fn columns(&self) -> usize {
+        usize::from(self.key_columns)
+    }
+
     /// The key at a position; truncated columns are smaller than any value.
     #[must_use]
     pub fn key(&self, position: usize) -> &[i64] {
-        &self.keys[position * self.key_columns..(position + 1) * self.key_columns]
+        &self.keys[position * self.columns()..(position + 1) * self.columns()]
     }
 
     /// Compares a key with that of an item.
@@ -176,7 +183,7 @@ impl BtreePage {
     /// Where the items of the key at a position end.
     #[inline]
     pub(super) fn end_of_key(&self, position: usize) -> usize {
-        let is_other = |other: &usize| match self.key_columns {
+        let is_other = |other: &usize| match self.columns() {
             1 => self.keys[*other] != self.keys[position],
             _ => self.key(*other) != self.key(position),
         };
@@ -191,7 +198,8 @@ impl BtreePage {
 
     /// The codes of one key column.
     pub(crate) fn codes_of_column_mut(&mut self, column: usize) -> impl Iterator<Item = &mut i64> {
-        self.keys.iter_mut().skip(column).step_by(self.key_columns)
+        let columns = self.columns();
+        self.keys.iter_mut().skip(column).step_by(columns)
     }
 
     /// Number of items, the high key included.
@@ -230,16 +238,16 @@ impl BtreePage {
     /// Room for as many items, should they come.
     pub(crate) fn expect_items(&mut self, count: usize) {
         self.slots.reserve_exact(count);
-        self.keys.reserve_exact(count * self.key_columns);
+        self.keys.reserve_exact(count * self.columns());
     }
 
     /// Adds an item at a position, where those behind move on.
     pub(crate) fn insert(&mut self, position: usize, item: OwnedItem, key: &[i64]) {
-        assert_eq!(key.len(), self.key_columns, "a code for each key column");
+        assert_eq!(key.len(), self.columns(), "a code for each key column");
         self.item_bytes += item.bytes();
         let is_high_key = position < self.first_data();
         self.slots.insert(position, item, is_high_key);
-        let start = position * self.key_columns;
+        let start = position * self.columns();
         if let [value] = *key {
             self.keys.insert(start, value);
         } else {
@@ -249,7 +257,7 @@ impl BtreePage {
 
     /// Adds an item behind all others.
     pub(crate) fn push(&mut self, item: OwnedItem, key: &[i64]) {
-        assert_eq!(key.len(), self.key_columns, "a code for each key column");
+        assert_eq!(key.len(), self.columns(), "a code for each key column");
         self.item_bytes += item.bytes();
         let is_high_key = self.len() < self.first_data();
         self.slots.push(item, is_high_key);
@@ -259,7 +267,7 @@ impl BtreePage {
     /// Adds a leaf tuple behind all others, if the page has tuples of this form; whether it has.
     #[inline]
     pub(super) fn push_usual(&mut self, tid: Tid, form: Form, key: &[i64]) -> bool {
-        assert_eq!(key.len(), self.key_columns, "a code for each key column");
+        assert_eq!(key.len(), self.columns(), "a code for each key column");
         if !self.slots.push_usual(tid, form) {
             return false;
         }
@@ -274,8 +282,8 @@ impl BtreePage {
 
     /// Removes the item at a position.
     pub(crate) fn remove(&mut self, position: usize) -> OwnedItem {
-        let start = position * self.key_columns;
-        self.keys.drain(start..start + self.key_columns);
+        let start = position * self.columns();
+        self.keys.drain(start..start + self.columns());
         let item = self.slots.remove(position);
         self.item_bytes -= item.bytes();
         item
@@ -292,8 +300,8 @@ impl BtreePage {
     /// Puts another item with another key at a position.
     pub(crate) fn overwrite(&mut self, position: usize, item: OwnedItem, key: &[i64]) {
         self.replace(position, item);
-        let start = position * self.key_columns;
-        self.keys[start..start + self.key_columns].copy_from_slice(key);
+        let columns = self.columns();
+        self.keys[position * columns..(position + 1) * columns].copy_from_slice(key);
     }
 
     /// Removes the items at these positions, which ascend.
@@ -303,7 +311,7 @@ impl BtreePage {
         let Some(&first) = positions.first() else {
             return;
         };
-        let columns = self.key_columns;
+        let columns = self.columns();
         let mut kept = first;
         for (number, &position) in positions.iter().enumerate() {
             self.item_bytes -= self.item(position).bytes();

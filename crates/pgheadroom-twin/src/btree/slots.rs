@@ -231,9 +231,11 @@ impl Slots {
         rest.posting.as_deref()
     }
 
-    /// The first bytes of an entry, to be asked for.
-    pub fn line(&self, position: usize) -> &Slot {
-        &self.slots[position]
+    /// Asks for all entries from this position on.
+    pub fn look_at_rest(&self, position: usize) {
+        let rest = self.slots.iter().skip(position);
+        rest.step_by(8).for_each(prefetch);
+        self.slots.last().into_iter().for_each(prefetch);
     }
 
     #[inline]

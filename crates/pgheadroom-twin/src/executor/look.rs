@@ -157,8 +157,10 @@ impl Database {
                 for tid in leaf.versions.into_iter().flatten() {
                     if let Some(page) = page(tid) {
                         page.look_at_version(tid.offset);
+                        page.look_at_unsettled();
                     }
                 }
+                tree.look_at_lists(leaf.leaf, leaf.position, leaf.key);
                 table.look_at_others(leaf, LeafPart::List);
             }
             LookAhead::Tids => table.look_at_others(leaf, LeafPart::Tids),

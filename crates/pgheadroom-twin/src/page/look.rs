@@ -40,4 +40,15 @@ impl HeapPage {
             prefetch(link);
         }
     }
+
+    /// Asks for the memory of tuples that pruning the page will look at.
+    #[inline]
+    pub(crate) fn look_at_unsettled(&self) {
+        if self.has_unsettled {
+            let touched = self.unsettled.listed();
+            touched
+                .take(4)
+                .for_each(|offset| self.look_at_version(offset));
+        }
+    }
 }
