@@ -235,7 +235,11 @@ impl Table {
             let slot = self.values.slots(row)[column];
             let set = sets.iter().find(|one| one.column == column);
             let key = match set {
-                Some(one) => self.values.row_type.next_number(column, slot, &one.change),
+                Some(one) => self
+                    .values
+                    .row_type
+                    .grown(column, slot, &one.change)
+                    .flatten(),
                 None => Some(slot).filter(|&slot| slot != NULL_SLOT),
             };
             if let Some(key) = key

@@ -117,17 +117,26 @@ impl RowType {
         Ok(())
     }
 
-    /// The new slot of a column of integers that grows, where it fits; `None` of others.
+    /// The new slot of a column of integers that grows, `Some(None)` where it does not fit; `None`
+    /// of others.
     #[inline(always)]
-    pub(crate) fn next_number(&self, column: usize, slot: i64, change: &Change<'_>) -> Option<i64> {
-        let (least, most) = self.columns[column].integers?;
+    pub(crate) fn grown(
+        &self,
+        column: usize,
+        slot: i64,
+        change: &Change<'_>,
+    ) -> Option<Option<i64>> {
         let addend = match change {
-            Change::Next { .. } => 1,
-            Change::Add(addend) => *addend,
-            _ => return None,
+            Change::Next { .. } => Some(1),
+            Change::Add(addend) => Some(*addend),
+            _ => None,
         };
-        let sum = slot.checked_add(addend).filter(|_| slot != NULL_SLOT)?;
-        (least..=most).contains(&sum).then_some(sum)
+        let ((least, most), addend) = (self.columns[column].integers?, addend?);
+        let sum = || {
+            slot.checked_add(addend)
+                .filter(|sum| (least..=most).contains(sum))
+        };
+        (slot != NULL_SLOT).then(sum)
     }
 
     /// The new slot of a column that holds no string; `None` when there is an error to tell.
@@ -139,11 +148,8 @@ impl RowType {
         change: &Change<'_>,
         texts: &mut Texts,
     ) -> Option<i64> {
-        if self.columns[column].integers.is_some()
-            && matches!(change, Change::Next { .. } | Change::Add(_))
-            && slot != NULL_SLOT
-        {
-            return self.next_number(column, slot, change);
+        if let Some(grown) = self.grown(column, slot, change) {
+            return grown;
         }
         match change {
             Change::Same => Some(slot),
