@@ -335,11 +335,6 @@ impl HeapPage {
         self.pd_upper() - self.pd_lower()
     }
 
-    /// Whether there is a line pointer for a new tuple, or may be one more.
-    pub(crate) fn has_line_pointer(&self) -> bool {
-        self.item_count() < MAX_HEAP_TUPLES_PER_PAGE || self.unused_items > 0
-    }
-
     /// Free bytes that a new tuple may use on this heap page.
     ///
     /// Leaves room for one more line pointer, even when an unused one will be taken; 0 when the

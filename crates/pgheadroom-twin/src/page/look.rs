@@ -1,11 +1,17 @@
 //! A page's memory, asked for ahead of time.
 
 use pgheadroom_layout::OffsetNumber;
+use pgheadroom_layout::page::MAX_HEAP_TUPLES_PER_PAGE;
 
 use crate::memory::{Pieces, prefetch};
 use crate::page::HeapPage;
 
 impl HeapPage {
+    /// Whether there is a line pointer for a new tuple, or may be one more.
+    pub(crate) fn has_line_pointer(&self) -> bool {
+        self.item_count() < MAX_HEAP_TUPLES_PER_PAGE || self.unused_items > 0
+    }
+
     /// The memory of the items.
     pub(crate) fn pieces(&self, pieces: &mut Pieces) {
         pieces.add(&self.items);
