@@ -145,7 +145,7 @@ def test_what_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """With what would; nothing is simulated."""
     monkeypatch.setattr(memory, "available_bytes", lambda: 10**9)
     monkeypatch.setattr(memory.os, "sched_getaffinity", lambda _: {0, 1})
-    wanted = r"scale 500 would take about 7\.\d+ GiB of memory for a run.*at most scale 5\d with"
+    wanted = r"scale 500 would take about 6\.\d+ GiB of memory for a run.*at most scale 6\d with"
     with pytest.raises(TwinError, match=wanted) as told:
         predict(read(pgbench(500)))
     assert told.value.exit_code == 5

@@ -34,6 +34,7 @@ mod brin;
 mod build;
 mod change;
 mod change_fixed;
+mod changed_rows;
 mod class_statistics;
 mod compression;
 mod concurrent_changes;
@@ -72,6 +73,8 @@ mod rows;
 mod scan;
 mod session;
 mod session_table;
+#[cfg(test)]
+mod sizes;
 mod steady;
 mod table;
 mod text_order;
@@ -463,7 +466,7 @@ impl Database {
         self.begin_statement();
         let id = table;
         let table = &mut self.tables[table.0];
-        let row = table.values.add(values, self.statement)?;
+        let row = table.values.add(values)?;
         let statement = self.statement;
         let done = table.insert(row, &mut self.procs, &mut self.wal, statement);
         self.park(done.map(|_| 0), || Parked::Insert(id))?;
@@ -503,7 +506,7 @@ impl Database {
         let table = &mut self.tables[id.0];
         let mode = table.update_mode(assignments);
         let index = table.btree_position(index);
-        let row = table.values.add(values, statement)?;
+        let row = table.values.add(values)?;
         let entry = table.entry_of(index, row)?;
         let entry = entry.expect("ON CONFLICT takes no partial index");
         let (procs, wal) = (&mut self.procs, &mut self.wal);

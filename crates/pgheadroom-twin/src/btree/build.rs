@@ -12,7 +12,7 @@ use crate::btree::item::{Form, OwnedItem};
 use crate::btree::page::BtreePage;
 use crate::btree::record::METAPAGE_HOLE;
 use crate::btree::split::Pivot;
-use crate::btree::{Btree, Entry, Item};
+use crate::btree::{Btree, BuildEntry, Entry, Item};
 use crate::page::Tid;
 
 /// Longest posting list of a build: a tenth of a page, aligned, with its line pointer.
@@ -87,9 +87,9 @@ impl Btree {
     }
 
     /// The same of entries that come in their order.
-    pub(crate) fn build_sorted<'a>(
+    pub(crate) fn build_sorted(
         &mut self,
-        entries: impl Iterator<Item = Entry<'a>>,
+        entries: impl Iterator<Item = impl BuildEntry>,
         checks_uniqueness: bool,
     ) -> Built {
         assert!(self.pages.is_empty(), "a build fills an empty tree");
@@ -105,6 +105,7 @@ impl Btree {
             build.load_merged(entries);
         } else {
             for entry in entries {
+                let entry = entry.entry();
                 if !build.push_leaf(&entry) {
                     let item = build.leaf_item(&entry);
                     build.add(0, item, entry.key, 0);
@@ -145,16 +146,18 @@ impl Build<'_> {
         takes && state.page.push_usual(entry.tid, form, entry.key)
     }
 
-    fn load_merged<'a>(&mut self, entries: impl Iterator<Item = Entry<'a>>) {
+    fn load_merged<E: BuildEntry>(&mut self, entries: impl Iterator<Item = E>) {
         let mut pending = DedupState::new(MAX_POSTING_BYTES);
         let mut tids: Vec<Tid> = Vec::new();
-        let mut base: Option<(OwnedItem, &[i64])> = None;
-        for entry in entries {
+        let mut base: Option<(OwnedItem, E)> = None;
+        for next in entries {
+            let entry = next.entry();
             let item = self.leaf_item(&entry);
-            if let Some((first, key)) = base.take() {
+            if let Some((first, kept)) = base.take() {
+                let key = kept.entry().key;
                 if is_duplicate(key, entry.key) && pending.add(item.as_ref()) {
                     tids.push(entry.tid);
-                    base = Some((first, key));
+                    base = Some((first, kept));
                     continue;
                 }
                 self.add_merged(first.as_ref(), key, &tids);
@@ -162,10 +165,10 @@ impl Build<'_> {
             pending.start(item.as_ref());
             tids.clear();
             tids.push(entry.tid);
-            base = Some((item, entry.key));
+            base = Some((item, next));
         }
-        if let Some((first, key)) = base {
-            self.add_merged(first.as_ref(), key, &tids);
+        if let Some((first, kept)) = base {
+            self.add_merged(first.as_ref(), kept.entry().key, &tids);
         }
     }
 

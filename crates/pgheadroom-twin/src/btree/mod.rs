@@ -116,6 +116,38 @@ pub struct Entry<'a> {
     pub tid: Tid,
 }
 
+/// What an index gets, wherever its key is.
+pub(crate) trait BuildEntry {
+    /// With the key lent.
+    fn entry(&self) -> Entry<'_>;
+}
+
+impl BuildEntry for Entry<'_> {
+    #[inline]
+    fn entry(&self) -> Entry<'_> {
+        *self
+    }
+}
+
+/// An entry of one key column.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SingleKey {
+    pub key: [i64; 1],
+    pub shape: ShapeId,
+    pub tid: Tid,
+}
+
+impl BuildEntry for SingleKey {
+    #[inline]
+    fn entry(&self) -> Entry<'_> {
+        Entry {
+            key: &self.key,
+            shape: self.shape,
+            tid: self.tid,
+        }
+    }
+}
+
 /// What a uniqueness check learns about a row version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UniqueFetch {

@@ -2,7 +2,7 @@
 
 use pgheadroom_layout::{Behaviour, BlockNumber};
 
-use crate::btree::{Built, Entries, Entry};
+use crate::btree::{Built, Entries, SingleKey};
 use crate::executor::StatementError;
 use crate::executor::brin::Brin;
 use crate::executor::gin::Gin;
@@ -52,7 +52,7 @@ impl Table {
             self.indexes.blocks_hot[column] = true;
         }
         if let Some(column) = index.is_plain_key() {
-            let first_key = (!self.values.rows.is_empty()).then(|| self.values.slots(0)[column]);
+            let first_key = (self.values.count() > 0).then(|| self.values.slot(0, column));
             let position = self.indexes.btrees.len();
             let rows = self.values.count();
             let first_key = first_key.unwrap_or(1);
@@ -98,10 +98,11 @@ impl Table {
         let mut ascend = true;
         let mut last = NULL_SLOT;
         let entries = rows.map_while(|(row, tid)| {
-            let key = &self.values.slots(row)[column..=column];
-            ascend = key[0] != NULL_SLOT && key[0] >= last;
-            last = key[0];
-            ascend.then_some(Entry { key, shape, tid })
+            let key = self.values.slot(row, column);
+            ascend = key != NULL_SLOT && key >= last;
+            last = key;
+            let key = [key];
+            ascend.then_some(SingleKey { key, shape, tid })
         });
         let built = index.tree.build_sorted(entries, checks_uniqueness);
         if !ascend {
@@ -117,10 +118,10 @@ impl Table {
         rows: impl Iterator<Item = (u32, Tid)>,
     ) -> Result<Entries, StatementError> {
         let key_columns = usize::from(index.tree.definition().key_columns);
-        let mut entries = Entries::with_capacity(self.values.changed_by.len(), key_columns);
+        let mut entries = Entries::with_capacity(self.values.count() as usize, key_columns);
         let mut key = Vec::with_capacity(key_columns);
         for (row, tid) in rows {
-            if let Some(shape) = index.plain_entry_of(self.values.slots(row), &mut key) {
+            if let Some(shape) = index.plain_entry_of(self.values.rows.kept(row), &mut key) {
                 entries.push(&key, shape, tid);
             } else if let Some(entry) = index.entry_of(self.row_view(row), None)? {
                 entries.push(entry.key.values(), entry.shape, tid);
@@ -138,7 +139,7 @@ impl Table {
         }
         for (row, tid) in rows_of(&self.heap) {
             let rows = &mut self.values.rows;
-            let is_known = places.row_of(position, rows.slots(row)[column]) == Some(row);
+            let is_known = places.row_of(position, rows.slot(row, column)) == Some(row);
             if rows.tid(row) != is_known.then_some(tid) {
                 rows.forget_place(row);
                 if is_known {

@@ -158,6 +158,7 @@ impl Table {
                 heap_insert(length, page, vm) + beside,
             );
         }
+        self.session.changed.note(row, statement);
         self.counters.n_tup_ins += 1;
         self.session.pending.inserted += 1;
         self.note_change(|table| ConcurrentChange::Insert(row, table.values_of(row)));
@@ -186,7 +187,7 @@ impl Table {
         let measured = self
             .values
             .row_type
-            .measure(self.values.slots(row), &self.values.texts);
+            .measure(&self.values.slots(row), &self.values.texts);
         if measured.tuple_bytes <= TOAST_TUPLE_THRESHOLD {
             return page_bytes(measured);
         }
@@ -206,7 +207,7 @@ impl Table {
         statement: u32,
     ) -> Result<(), StatementError> {
         let row = self.row_at(old);
-        if self.values.changed_by[row as usize] == statement {
+        if self.session.changed.has(row, statement) {
             return Ok(()); // this statement did so already (TM_SelfModified)
         }
         let is_own = self.is_own(old, procs);
@@ -221,7 +222,7 @@ impl Table {
         };
         self.scratch.update = scratch;
         let done = done?;
-        self.values.changed_by[row as usize] = statement;
+        self.session.changed.note(row, statement);
         self.note_change(|table| ConcurrentChange::Update(row, table.values_of(row)));
         self.queue_checks_of_update(row, is_own);
         let is_summarized = |&column: &usize| self.indexes.is_summarized[column];
@@ -279,7 +280,7 @@ impl Table {
             bytes,
         } = scratch;
         before.clear();
-        before.extend_from_slice(self.values.slots(row));
+        self.values.rows.kept(row).append_to(before);
         self.read_changed(before, assignments, to);
         self.values
             .row_type
@@ -485,7 +486,7 @@ impl Table {
         let vm = self.log_visibility(cleared, tid.block, wal);
         let page = wal.change(self.forks.main, tid.block, self.hole(tid));
         wal.record(RecordType::HeapDelete, heap_delete(page, vm) + beside);
-        self.values.changed_by[row as usize] = statement;
+        self.session.changed.note(row, statement);
         self.counters.n_tup_del += 1;
         self.session.pending.deleted += 1;
         self.note_change(|_| ConcurrentChange::Delete(row));

@@ -54,11 +54,11 @@ impl Table {
         let shared = |_: &Self| changed.differing.shared(tuple_bytes - hoff);
         let done = self.put_version(version, to, shared)?;
         self.keep_replaced(old, row);
-        let slots = self.values.rows.slots_mut(row);
         self.session.undo.push(row);
-        self.session.undo_slots.extend_from_slice(slots);
-        for (set, new) in sets.iter().zip(changed.new) {
-            slots[set.column] = new;
+        let slots = self.values.rows.kept(row);
+        slots.append_to(&mut self.session.undo_slots);
+        for (set, &slot) in sets.iter().zip(&changed.new) {
+            self.values.rows.set(row, set.column, slot);
         }
         Ok(Some(done))
     }

@@ -43,11 +43,7 @@ impl Database {
         let mut bulk = BulkInsert::default();
         let (mut batch, mut batch_bytes, mut count) = (Vec::new(), 0_u64, 0);
         for row in rows {
-            batch.push(
-                self.tables[table.0]
-                    .values
-                    .add(row.values, self.statement)?,
-            );
+            batch.push(self.tables[table.0].values.add(row.values)?);
             batch_bytes += u64::from(row.line_bytes);
             count += 1;
             let is_full = batch.len() >= MAX_BUFFERED_TUPLES || batch_bytes >= MAX_BUFFERED_BYTES;
@@ -108,6 +104,7 @@ impl Database {
             });
             wal.record(record, heap_multi_insert(lengths, init, page, vm));
         }
+        table.session.changed.begin(self.statement);
         let inserted = u32::try_from(batch.len()).expect("a small batch");
         table.counters.n_tup_ins += u64::from(inserted);
         table.session.pending.inserted += inserted;

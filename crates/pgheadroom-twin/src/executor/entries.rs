@@ -124,7 +124,7 @@ impl Table {
         let mut brins = std::mem::take(&mut self.indexes.brins);
         let mut result = Ok(());
         for brin in &mut brins {
-            let statement = self.values.changed_by[row as usize];
+            let statement = self.session.changed.statement();
             result = brin.insert(self.row_view(row), tid, statement, wal);
             if result.is_err() {
                 break;
@@ -145,7 +145,7 @@ impl Table {
         procs: &ProcArray,
         wal: &RefCell<&mut Wal>,
     ) -> Result<(), StatementError> {
-        let statement = self.values.changed_by[row as usize];
+        let statement = self.session.changed.statement();
         let Some(found) = index.entry_of(self.row_view(row), Some(statement))? else {
             return Ok(());
         };

@@ -7,6 +7,7 @@ use pgheadroom_layout::{Behaviour, BlockNumber};
 
 use crate::checkpoint::ForkId;
 use crate::counters::TableCounters;
+use crate::executor::changed_rows::ChangedRows;
 use crate::heap::Heap;
 use crate::hint::{self, Check};
 use crate::page::{LinePointer, Settled, Tid, Tuple, offset_of};
@@ -16,9 +17,6 @@ use crate::transaction::{Outcome, Transactions, Xid};
 use crate::vacuum::all_visible;
 use crate::vm::VisibilityMap;
 use crate::wal::{RecordType, Wal};
-
-/// Stands for a statement's number, where it changes no row.
-pub(super) const CHANGES_NOTHING: u32 = u32::MAX;
 
 /// What is at a TID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,8 +41,8 @@ pub(super) struct Forks {
 pub(super) struct HeapParts<'a> {
     pub heap: &'a mut Heap,
     pub counters: &'a mut TableCounters,
-    /// By row: the last statement that changed it.
-    pub changed_by: &'a [u32],
+    /// Rows that the active session's last statement changed.
+    pub changed: &'a ChangedRows,
     pub forks: Forks,
     /// Bytes of the record of a pruned HOT update, as [`simple_prune_bytes`] has them.
     pub prune_bytes: [u32; 2],
@@ -490,11 +488,9 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
     /// Whether the running statement sees this version: made and not removed before it began.
     ///
     /// Source: `HeapTupleSatisfiesMVCC`, src/backend/access/heap/heapam_visibility.c
-    /// (REL_18_STABLE); "before" by the row's last change, since a statement changes a row once.
+    /// (REL_18_STABLE); "before" by the rows that it has changed, as it changes each of them once.
     fn is_visible(&self, tuple: &Tuple, statement: u32) -> bool {
-        let changed_now = || {
-            statement != CHANGES_NOTHING && self.parts.changed_by[tuple.row as usize] == statement
-        };
+        let changed_now = || self.parts.changed.has(tuple.row, statement);
         let snapshot = Snapshot(self.procs);
         match snapshot.outcome(tuple.xmin) {
             Outcome::Aborted => return false,

@@ -15,6 +15,7 @@ use crate::executor::index_definition::{IndexDefinition, IndexKey, IndexMethod, 
 use crate::executor::text_order::{TextOrder, needs_labels};
 use crate::expression::Expression;
 use crate::page::Tid;
+use crate::row::cells::KeptSlots;
 use crate::row::kind::Kind;
 use crate::row::{Assignments, Form, NULL_SLOT, Row, RowType, Texts, numeric_payload_bytes};
 use crate::text::Text;
@@ -317,7 +318,7 @@ impl Index {
     /// The key and the sizes of a row's entry, where they follow from its slots alone: numbers of
     /// fixed widths without NULLs, and no predicate.
     #[inline]
-    pub fn plain_entry_of(&self, slots: &[i64], key: &mut Vec<i64>) -> Option<ShapeId> {
+    pub fn plain_entry_of(&self, slots: KeptSlots<'_>, key: &mut Vec<i64>) -> Option<ShapeId> {
         if self.predicate.is_some() {
             return None;
         }
@@ -327,11 +328,12 @@ impl Index {
             let IndexKey::Column(column) = part.source else {
                 return None;
             };
-            if slots[column] == NULL_SLOT || part.kind.is_kept() {
+            let slot = slots.get(column);
+            if slot == NULL_SLOT || part.kind.is_kept() {
                 return None;
             }
             if position < self.keys.len() {
-                key.push(part.directed(part.plain_code(slots[column])));
+                key.push(part.directed(part.plain_code(slot)));
             }
         }
         Some(shape)
@@ -439,7 +441,7 @@ impl Part {
     pub fn found(&self, row: Row<'_>) -> Result<Found, StatementError> {
         let expression = match &self.source {
             IndexKey::Column(column) => {
-                return Ok(match row.slots[*column] {
+                return Ok(match row.slots.get(*column) {
                     NULL_SLOT => Found::Null,
                     slot if self.kind.is_kept() => Found::Kept(slot),
                     slot => Found::Plain(slot),

@@ -20,6 +20,7 @@ use crate::executor::table::Table;
 use crate::executor::{Database, StatementError, TableId};
 use crate::page::Tid;
 use crate::procarray::ProcArray;
+use crate::row::cells::NewCells;
 use crate::row::{LoadRule, RowMaker};
 use crate::transaction::Xid;
 use crate::value::ValueError;
@@ -55,7 +56,6 @@ impl Database {
         let values = &mut self.tables[table.0].values;
         let rows = usize::try_from(rows).unwrap_or(0);
         values.rows.expect(rows);
-        values.changed_by.try_reserve_exact(rows).ok(); // else the run ends for want of it
         Loading {
             table,
             maker: RowMaker::new(rules, &self.tables[table.0].values.row_type),
@@ -123,20 +123,18 @@ impl Table {
         statement: &mut u32,
     ) -> Result<u32, ValueError> {
         *statement += 1;
-        let row = self.values.count();
         let rows = &mut self.values.rows;
-        rows.begin();
+        let row = rows.begin();
         let made = loading.maker.make(
             number,
             &self.values.row_type,
             &mut self.values.texts,
-            |slot| rows.push(slot),
+            |column, slot| rows.set(row, column, slot),
         );
         if let Err(error) = made {
             self.values.rows.truncate(row);
             return Err(error);
         }
-        self.values.changed_by.push(*statement);
         Ok(row)
     }
 
@@ -220,18 +218,15 @@ impl Table {
             u32::try_from(last - first).map_or(fitting, |more| fitting.min(more + 1))
         };
         let these = first..=first + i64::from(rows) - 1;
-        let Some(template) = loading.maker.template(&these, &self.values.row_type) else {
+        let Some(ranges) = loading.maker.ranges(&these, &self.values.row_type) else {
             return Ok(None);
         };
         let first_row = self.values.count();
-        let stride = self.values.row_type.columns.len() + 1;
-        let fill = |cells: &mut [i64]| loading.maker.fill(cells, stride, &these);
+        let fill = |cells: NewCells<'_>| loading.maker.fill(cells, &these);
         let page = self.heap.page_mut(block);
         let offset = page.add_alike(first_row, rows as usize, lp_len, xid);
         let places = (rows as usize, Tid { block, offset });
-        self.values.rows.add_alike(places, &template, fill);
-        let statements = *statement + 1..=*statement + rows;
-        self.values.changed_by.extend(statements);
+        self.values.rows.add_alike(places, &ranges, fill);
         *statement += rows;
         if rows > 0 {
             *numbers = first + i64::from(rows)..=last;
@@ -251,7 +246,7 @@ impl Table {
         let measured = self
             .values
             .row_type
-            .measure(self.values.slots(row), &self.values.texts);
+            .measure(&self.values.slots(row), &self.values.texts);
         if loading.maker.makes_one_length(&self.values.row_type) {
             loading.one_length = Some(measured.tuple_bytes);
         }

@@ -27,12 +27,10 @@ impl Database {
     pub fn make_row_of_nulls(&mut self, loading: &Loading) -> u32 {
         self.statement += 1;
         let values = &mut self.tables[loading.table.0].values;
-        let row = values.count();
-        values.rows.begin();
-        for _ in 0..values.row_type.columns.len() {
-            values.rows.push(NULL_SLOT);
+        let row = values.rows.begin();
+        for column in 0..values.row_type.columns.len() {
+            values.rows.set(row, column, NULL_SLOT);
         }
-        values.changed_by.push(self.statement);
         row
     }
 
@@ -110,6 +108,5 @@ impl Database {
         let of = &mut self.tables[table.0];
         assert!(!of.has_indexes(), "a table that is being loaded");
         of.values.rows.truncate(first);
-        of.values.changed_by.truncate(first as usize);
     }
 }

@@ -114,7 +114,6 @@ impl Database {
         let leaf = of.indexes.btrees[index].tree.look_for_leaf(key, None)?;
         if let Some(row) = of.indexes.places.row_of(index, key) {
             of.values.rows.look_ahead(row);
-            of.values.changed_by.get(row as usize).map(prefetch);
         }
         Some(LeafTarget {
             table,

@@ -292,7 +292,7 @@ impl Table {
                 && self.values.texts.has_forms()
             {
                 self.store_anew(tuple.row, old, to)?;
-                let slots = self.values.slots(tuple.row);
+                let slots = &self.values.slots(tuple.row);
                 tuple_bytes = page_bytes(self.values.row_type.measure(slots, &self.values.texts))?;
             }
             rewrite.add(tid, &tuple, tuple_bytes, to.procs);

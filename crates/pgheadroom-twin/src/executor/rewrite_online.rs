@@ -94,7 +94,7 @@ impl Database {
             ));
         }
         self.wal.open_table(table.0);
-        let new = Box::new(old.empty_copy(self.statement, &mut self.wal)?);
+        let new = Box::new(old.empty_copy(&mut self.wal)?);
         old.concurrent_changes = Some(ConcurrentChanges::default());
         let rows = old.live_rows(&self.procs);
         let done = Rewritten {
@@ -219,7 +219,7 @@ impl Database {
 
 impl Table {
     /// A table like this one without pages and indexes. Its rows have the same numbers and values.
-    fn empty_copy(&self, statement: u32, wal: &mut Wal) -> Result<Self, StatementError> {
+    fn empty_copy(&self, wal: &mut Wal) -> Result<Self, StatementError> {
         let definition = TableDefinition {
             columns: self.columns().to_vec(),
             indexes: Vec::new(),
@@ -227,7 +227,7 @@ impl Table {
         };
         let mut new = Self::new(*self.heap.behaviour(), definition, wal)?;
         for row in 0..self.values.count() {
-            new.values.add(&self.values_of(row), statement)?;
+            new.values.add(&self.values_of(row))?;
         }
         Ok(new)
     }
@@ -262,7 +262,7 @@ impl Table {
 
     /// Where the only version of each row is, by row.
     fn places_of_rows(&self) -> Vec<Option<Tid>> {
-        let mut places = vec![None; self.values.changed_by.len()];
+        let mut places = vec![None; self.values.count() as usize];
         for (block, page) in (0..).map(BlockNumber).zip(self.heap.pages()) {
             for (position, item) in page.items().into_iter().enumerate() {
                 if let LinePointer::Normal(tuple) = item {
@@ -285,12 +285,12 @@ impl Table {
         match change {
             ConcurrentChange::Insert(row, values) => {
                 let nothing = vec![Value::Null; values.len()];
-                while self.values.changed_by.len() <= *row as usize {
+                while self.values.count() as usize <= *row as usize {
                     // Also for rows that were rolled back in the old table, or committed later.
-                    self.values.add(&nothing, statement)?;
+                    self.values.add(&nothing)?;
                 }
                 self.values.set(*row, values)?;
-                places.resize(self.values.changed_by.len(), None);
+                places.resize(self.values.count() as usize, None);
                 places[*row as usize] = Some(self.insert(*row, procs, wal, statement)?);
             }
             ConcurrentChange::Update(row, values) => {

@@ -61,7 +61,7 @@ impl Table {
 
     fn queue_check(&mut self, position: usize, row: u32) {
         let key = self.foreign_keys.keys[position];
-        let value = self.values.slots(row)[key.column];
+        let value = self.values.slot(row, key.column);
         if value != NULL_SLOT {
             self.session.queued.push((key, value));
         }

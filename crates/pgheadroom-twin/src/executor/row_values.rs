@@ -4,7 +4,8 @@ use pgheadroom_layout::compression::Method;
 
 use crate::executor::replaced::Replaced;
 use crate::executor::rows::Rows;
-use crate::row::{Row, RowType, Texts};
+use crate::row::cells::SlotList;
+use crate::row::{Row, RowType, Slots, Texts};
 use crate::value::{Value, ValueError};
 
 /// The newest values of rows, and what is known of older ones.
@@ -15,8 +16,6 @@ pub(super) struct RowValues {
     pub rows: Rows,
     /// Strings that slots refer to.
     pub texts: Texts,
-    /// By row: the last statement that changed it.
-    pub changed_by: Vec<u32>,
     /// What replaced versions hold.
     pub replaced: Replaced,
 }
@@ -28,26 +27,32 @@ impl RowValues {
             rows: Rows::new(row_type.columns.len()),
             row_type,
             texts: Texts::compressed_by(compression),
-            changed_by: Vec::new(),
             replaced: Replaced::default(),
         }
     }
 
     /// How many rows there are, those that were deleted too.
-    pub fn count(&self) -> u32 {
-        u32::try_from(self.changed_by.len()).expect("fewer than 2^32 rows")
+    pub const fn count(&self) -> u32 {
+        self.rows.count()
     }
 
     /// Newest slots of a row.
-    pub fn slots(&self, row: u32) -> &[i64] {
+    #[inline]
+    pub fn slots(&self, row: u32) -> SlotList {
         self.rows.slots(row)
+    }
+
+    /// The newest slot of a row's column.
+    #[inline]
+    pub fn slot(&self, row: u32, column: usize) -> i64 {
+        self.rows.slot(row, column)
     }
 
     /// The newest version of a row.
     pub fn view(&self, row: u32) -> Row<'_> {
         Row {
             row_type: &self.row_type,
-            slots: self.slots(row),
+            slots: Slots::Kept(self.rows.kept(row)),
             texts: &self.texts,
         }
     }
@@ -56,20 +61,18 @@ impl RowValues {
     ///
     /// # Errors
     /// [`ValueError`] when a column cannot hold its value.
-    pub fn add(&mut self, values: &[Value], statement: u32) -> Result<u32, ValueError> {
+    pub fn add(&mut self, values: &[Value]) -> Result<u32, ValueError> {
         assert_eq!(values.len(), self.row_type.columns.len(), "values of a row");
-        let row = self.count();
-        self.rows.begin();
+        let row = self.rows.begin();
         for (column, value) in values.iter().enumerate() {
             match self.row_type.slot(column, value.clone(), &mut self.texts) {
-                Ok(slot) => self.rows.push(slot),
+                Ok(slot) => self.rows.set(row, column, slot),
                 Err(error) => {
                     self.rows.truncate(row);
                     return Err(error);
                 }
             }
         }
-        self.changed_by.push(statement);
         Ok(row)
     }
 
@@ -86,7 +89,6 @@ impl RowValues {
     /// Forgets the row added last, which never got into the table.
     pub fn take_back(&mut self, row: u32) {
         assert_eq!(row + 1, self.count(), "the last row");
-        self.changed_by.pop();
         self.rows.truncate(row);
     }
 

@@ -1,53 +1,103 @@
 //! Rows of a table: the slots of their newest versions, and where those are.
 //!
 //! ```text
-//! | place of row 0 | slot | slot | ... | place of row 1 | slot | slot | ...
+//! | place of row 0, 8 bytes | slot 4 or 8 | slot | ... | place of row 1 | slot | slot | ...
 //! ```
 //!
 //! Place and slots lie together, for whoever looks up a row by its key wants both, and in a large
-//! table each is a cache miss of its own.
+//! table each is a cache miss of its own. A column's slots take four bytes until one does not fit;
+//! then all rows are copied.
+
+use std::ops::RangeInclusive;
 
 use pgheadroom_layout::{BlockNumber, OffsetNumber};
 
 use crate::memory::{Pieces, prefer_huge_pages, prefetch};
 use crate::page::Tid;
 use crate::row::NULL_SLOT;
+use crate::row::cells::{CellColumn, KeptSlots, NewCells, SlotList, halves, narrow, slot_of};
 
-/// No place is known.
-const NOWHERE: i64 = 0;
+/// Cells of a row's place: block and line pointer, 0 where none is known.
+const PLACE_CELLS: usize = 2;
+const NOWHERE: u32 = 0;
 
 /// Slots and places by row.
 #[derive(Debug)]
 pub(super) struct Rows {
-    cells: Vec<i64>,
-    /// Cells of a row: its place and a slot for each column.
+    cells: Vec<u32>,
+    count: u32,
+    /// Cells of a row.
     stride: usize,
+    columns: Vec<CellColumn>,
     /// Whether any row had a NULL ever.
     has_nulls: bool,
 }
 
-fn place_of(tid: Tid) -> i64 {
-    i64::from(tid.block.0) << 16 | i64::from(tid.offset.0)
-}
-
 impl Rows {
     /// Rows with so many columns.
-    pub const fn new(columns: usize) -> Self {
-        Self {
+    pub fn new(columns: usize) -> Self {
+        let mut rows = Self {
             cells: Vec::new(),
-            stride: columns + 1,
+            count: 0,
+            stride: 0,
+            columns: vec![
+                CellColumn {
+                    at: 0,
+                    is_wide: false
+                };
+                columns
+            ],
             has_nulls: false,
-        }
+        };
+        rows.lay_out();
+        rows
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.cells.is_empty()
+    /// Puts the columns one after the other.
+    fn lay_out(&mut self) {
+        let mut end = PLACE_CELLS;
+        for column in &mut self.columns {
+            column.at = u16::try_from(end).expect("at most 1600 columns");
+            end += column.cells();
+        }
+        self.stride = end;
+    }
+
+    /// How many there are.
+    pub const fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// The cells of a row.
+    #[inline(always)]
+    fn range(&self, row: u32) -> std::ops::Range<usize> {
+        let first = row as usize * self.stride;
+        first..first + self.stride
+    }
+
+    /// Slots of a row where they are.
+    #[inline(always)]
+    pub fn kept(&self, row: u32) -> KeptSlots<'_> {
+        KeptSlots {
+            cells: &self.cells[self.range(row)],
+            columns: &self.columns,
+        }
     }
 
     /// Slots of a row.
     #[inline]
-    pub fn slots(&self, row: u32) -> &[i64] {
-        &self.cells[row as usize * self.stride..][1..self.stride]
+    pub fn slots(&self, row: u32) -> SlotList {
+        self.kept(row).list()
+    }
+
+    /// The slot of a row's column.
+    #[inline(always)]
+    pub fn slot(&self, row: u32, column: usize) -> i64 {
+        let CellColumn { at, is_wide } = self.columns[column];
+        if is_wide {
+            return self.kept(row).get(column);
+        }
+        slot_of(self.cells[row as usize * self.stride + usize::from(at)])
     }
 
     /// Whether any row may have a NULL.
@@ -57,25 +107,61 @@ impl Rows {
 
     /// Puts other slots in the place of a row's.
     pub fn replace(&mut self, row: u32, slots: &[i64]) {
-        self.has_nulls = self.has_nulls || slots.contains(&NULL_SLOT);
-        self.slots_mut(row).copy_from_slice(slots);
+        assert_eq!(slots.len(), self.columns.len(), "a slot for each column");
+        for (column, &slot) in slots.iter().enumerate() {
+            self.set(row, column, slot);
+        }
     }
 
-    /// Slots of a row, to be changed: not to NULL.
-    #[inline]
-    pub fn slots_mut(&mut self, row: u32) -> &mut [i64] {
-        &mut self.cells[row as usize * self.stride..][1..self.stride]
+    /// Puts another slot in the place of a row's.
+    #[inline(always)]
+    pub fn set(&mut self, row: u32, column: usize, slot: i64) {
+        let CellColumn { at, is_wide } = self.columns[column];
+        match narrow_number(slot) {
+            Some(cell) if !is_wide => {
+                self.cells[row as usize * self.stride + usize::from(at)] = cell;
+            }
+            _ => self.set_any(row, column, slot),
+        }
     }
 
-    /// A new row, whose slots are pushed next.
-    pub fn begin(&mut self) {
-        self.cells.push(NOWHERE);
+    #[inline(never)]
+    fn set_any(&mut self, row: u32, column: usize, slot: i64) {
+        self.make_room(column, slot);
+        let range = self.range(row);
+        self.columns[column].write(&mut self.cells[range], slot);
     }
 
-    /// The next slot of the last row.
-    pub fn push(&mut self, slot: i64) {
+    /// The column can hold this slot from now on.
+    fn make_room(&mut self, column: usize, slot: i64) {
         self.has_nulls |= slot == NULL_SLOT;
-        self.cells.push(slot);
+        if !self.columns[column].is_wide && narrow(slot).is_none() {
+            self.widen(column);
+        }
+    }
+
+    /// Copies all rows, with 8 bytes for this column.
+    #[cold]
+    fn widen(&mut self, column: usize) {
+        let (before, old_stride) = (std::mem::take(&mut self.cells), self.stride);
+        let at = usize::from(self.columns[column].at);
+        self.columns[column].is_wide = true;
+        self.lay_out();
+        self.expect(before.capacity() / old_stride);
+        for cells in before.chunks_exact(old_stride) {
+            self.cells.extend_from_slice(&cells[..at]);
+            self.cells.extend(halves(slot_of(cells[at])));
+            self.cells.extend_from_slice(&cells[at + 1..]);
+        }
+    }
+
+    /// A new row, whose slots are to be set next.
+    #[inline]
+    pub fn begin(&mut self) -> u32 {
+        let row = self.count;
+        self.count = row.checked_add(1).expect("fewer than 2^32 rows");
+        self.cells.resize(self.cells.len() + self.stride, NOWHERE);
+        row
     }
 
     /// Room for so many more rows, in huge pages where the system has them: all of it will be
@@ -88,61 +174,86 @@ impl Rows {
     }
 
     /// So many new rows, the first one's version at this place and the others' behind it, whose
-    /// slots are `template` until `fill` has gone over the cells.
+    /// slots are within these ranges: the first of each until `fill` has gone over the cells.
     pub fn add_alike(
         &mut self,
         (count, first): (usize, Tid),
-        template: &[i64],
-        fill: impl FnOnce(&mut [i64]),
+        ranges: &[RangeInclusive<i64>],
+        fill: impl FnOnce(NewCells<'_>),
     ) {
-        assert_eq!(template.len() + 1, self.stride, "a slot for each column");
+        assert_eq!(ranges.len(), self.columns.len(), "slots for each column");
         if count == 0 {
             return;
         }
-        self.has_nulls |= template.contains(&NULL_SLOT);
+        for (column, range) in ranges.iter().enumerate() {
+            self.make_room(column, *range.start());
+            self.make_room(column, *range.end());
+        }
         let before = self.cells.len();
         let end = before + count * self.stride;
-        self.cells.push(place_of(first));
-        self.cells.extend_from_slice(template);
+        let row = self.begin();
+        self.count = u32::try_from(count - 1)
+            .ok()
+            .and_then(|more| self.count.checked_add(more))
+            .expect("fewer than 2^32 rows");
+        self.set_place(row, first);
+        for (column, range) in self.columns.iter().zip(ranges) {
+            column.write(&mut self.cells[before..], *range.start());
+        }
         while self.cells.len() < end {
             let done = self.cells.len() - before;
             let more = done.min(end - self.cells.len());
             self.cells.extend_from_within(before..before + more);
         }
-        let places = self.cells[before..].iter_mut().step_by(self.stride);
-        for (cell, place) in places.zip(place_of(first)..) {
-            *cell = place; // the next line pointer's
+        let new = &mut self.cells[before..];
+        let places = new.iter_mut().skip(1).step_by(self.stride);
+        for (cell, offset) in places.zip(u32::from(first.offset.0)..) {
+            *cell = offset; // the next line pointer
         }
-        fill(&mut self.cells[before..]);
+        fill(NewCells {
+            cells: new,
+            stride: self.stride,
+            columns: &self.columns,
+        });
     }
 
     /// Only so many rows are left.
     pub fn truncate(&mut self, rows: u32) {
+        self.count = self.count.min(rows);
         self.cells.truncate(rows as usize * self.stride);
     }
 
     /// Where the newest version of a row was seen last, if it is worth knowing.
     #[inline]
     pub fn tid(&self, row: u32) -> Option<Tid> {
-        let place = *self.cells.get(row as usize * self.stride)?;
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // packed below
-        (place != NOWHERE).then_some(Tid {
-            block: BlockNumber((place >> 16) as u32),
-            offset: OffsetNumber(place as u16),
+        let first = row as usize * self.stride;
+        let &[block, offset] = self.cells.get(first..)?.first_chunk()?;
+        #[allow(clippy::cast_possible_truncation)] // as it was noted
+        (offset != NOWHERE).then_some(Tid {
+            block: BlockNumber(block),
+            offset: OffsetNumber(offset as u16),
         })
     }
 
     /// Notes where the newest version of a row is.
     #[inline]
     pub fn set_place(&mut self, row: u32, tid: Tid) {
-        self.cells[row as usize * self.stride] = place_of(tid);
+        let first = row as usize * self.stride;
+        put_place(&mut self.cells[first..first + PLACE_CELLS], tid);
     }
 
     /// Where the newest version is, is not known any more.
     pub fn forget_place(&mut self, row: u32) {
-        if let Some(place) = self.cells.get_mut(row as usize * self.stride) {
-            *place = NOWHERE;
+        let range = self.range(row);
+        if let Some(cells) = self.cells.get_mut(range) {
+            cells[..PLACE_CELLS].fill(NOWHERE);
         }
+    }
+
+    /// Bytes of all rows, room for others included.
+    #[cfg(test)]
+    pub const fn allocated_bytes(&self) -> usize {
+        self.cells.capacity() * size_of::<u32>()
     }
 
     /// The memory of all rows.
@@ -153,10 +264,79 @@ impl Rows {
     /// Asks for the memory of a row.
     #[inline]
     pub fn look_ahead(&self, row: u32) {
-        let first = row as usize * self.stride;
-        if let Some(cells) = self.cells.get(first..first + self.stride) {
+        if let Some(cells) = self.cells.get(self.range(row)) {
             prefetch(&cells[0]);
             prefetch(&cells[cells.len() - 1]);
         }
+    }
+}
+
+#[inline(always)]
+fn put_place(cells: &mut [u32], tid: Tid) {
+    [cells[0], cells[1]] = [tid.block.0, tid.offset.0.into()];
+}
+
+/// A slot that is a number, as a narrow column has it.
+#[inline(always)]
+fn narrow_number(slot: i64) -> Option<u32> {
+    let number = i32::try_from(slot).ok()?;
+    (number != i32::MIN).then_some(number.cast_unsigned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(number: u16) -> Tid {
+        Tid {
+            block: BlockNumber(u32::from(number) * 1000),
+            offset: OffsetNumber(number + 1),
+        }
+    }
+
+    /// Rows stay what they are when a column gets a slot that needs 8 bytes, loaded or set.
+    #[test]
+    fn a_column_becomes_wide() {
+        let big = 1_i64 << 40;
+        let mut rows = Rows::new(3);
+        let mut known: Vec<[i64; 3]> = Vec::new();
+        for number in 0..40_u16 {
+            let row = rows.begin();
+            let mut slots = [number.into(), NULL_SLOT, -i64::from(number)];
+            if number == 20 {
+                slots[1] = -big;
+            }
+            rows.replace(row, &slots);
+            rows.set_place(row, place(number));
+            known.push(slots);
+        }
+        assert_eq!(rows.stride, 2 + 4);
+        rows.set(7, 0, i32::MIN.into());
+        known[7][0] = i32::MIN.into();
+        assert_eq!(rows.stride, 2 + 5);
+        let ranges = [1..=1, 2..=2, big..=big + 2];
+        let tid = place(40);
+        rows.add_alike((3, tid), &ranges, |mut cells| {
+            cells.fill(2, big..);
+            cells.fill(0, 5..);
+        });
+        assert_eq!((rows.stride, rows.count()), (2 + 6, 43));
+        known.extend((0..3).map(|more| [5 + more, 2, big + more]));
+        for (number, slots) in (0_u16..).zip(&known) {
+            let row = u32::from(number);
+            assert_eq!(rows.slots(row)[..], slots[..], "{row}");
+            let expected = match number {
+                0..40 => place(number),
+                _ => Tid {
+                    offset: OffsetNumber(tid.offset.0 + number - 40),
+                    ..tid
+                },
+            };
+            assert_eq!(rows.tid(row), Some(expected));
+        }
+        rows.forget_place(42);
+        assert_eq!(rows.tid(42), None);
+        rows.truncate(41);
+        assert_eq!((rows.count(), rows.tid(41)), (41, None));
     }
 }

@@ -5,19 +5,11 @@ use std::cell::RefCell;
 use pgheadroom_layout::BlockNumber;
 
 use crate::executor::Scanned;
-use crate::executor::fetch::{CHANGES_NOTHING, Fetched, HeapAccess};
+use crate::executor::fetch::{Fetched, HeapAccess};
 use crate::executor::parked::{ByPlace, IndexScan, Parked, SeqScan};
 use crate::executor::table::Table;
 use crate::executor::{Action, Database, Row, StatementError, TableId};
 use crate::page::Tid;
-
-/// By what number a statement tells its own changes of rows from earlier ones.
-const fn seen_by(action: &Action<'_>, statement: u32) -> u32 {
-    match action {
-        Action::Read | Action::Lock(..) => CHANGES_NOTHING,
-        Action::Update(_) | Action::Delete => statement,
-    }
-}
 
 impl Database {
     /// A statement that finds rows by keys from `low` to `high` of an index; number of rows.
@@ -82,7 +74,7 @@ impl Database {
         heap.prune_opt_for(root.block, matches!(action, Action::Read));
         let tid = if heap.is_own_simple_update(place) {
             place
-        } else if let Fetched::Found(tid) = heap.fetch(root, seen_by(action, statement)) {
+        } else if let Fetched::Found(tid) = heap.fetch(root, statement) {
             tid
         } else {
             return None;
@@ -210,7 +202,7 @@ impl Database {
                     if is_other && !is_slot {
                         heap.prune_opt_for(tid.block, is_read_only);
                     }
-                    match heap.fetch(tid, seen_by(action, statement)) {
+                    match heap.fetch(tid, statement) {
                         Fetched::Found(found) => found,
                         Fetched::AllDead => {
                             scan.dead.push((offset, tid));
@@ -334,8 +326,7 @@ impl Database {
                 let wal = RefCell::new(&mut self.wal);
                 let mut heap = HeapAccess::new(table.heap_parts(), &self.procs, &wal, None);
                 heap.prune_opt_for(BlockNumber(scan.block), is_read_only);
-                let seen_by = seen_by(action, statement);
-                heap.visible_tuples(BlockNumber(scan.block), seen_by, &mut visible);
+                heap.visible_tuples(BlockNumber(scan.block), statement, &mut visible);
                 for scanned in [&mut self.sessions.scanned, &mut scan.part] {
                     scanned.pages += 1;
                     scanned.rows += visible.len() as u64;

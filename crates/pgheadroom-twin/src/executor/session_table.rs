@@ -5,6 +5,7 @@ use std::ops::{Deref, DerefMut};
 use pgheadroom_layout::BlockNumber;
 
 use crate::counters::TableXactStatus;
+use crate::executor::changed_rows::ChangedRows;
 use crate::executor::concurrent_changes::ConcurrentChange;
 use crate::executor::foreign_key::ForeignKey;
 use crate::heap::InsertTargetBlock;
@@ -17,6 +18,8 @@ pub(super) struct SessionTable {
     ///
     /// Source: `smgr_targblock` in `SMgrRelationData`, src/include/storage/smgr.h (REL_18_STABLE).
     pub target: InsertTargetBlock,
+    /// Rows that the last statement changed.
+    pub changed: ChangedRows,
     /// What the transaction has done, for the statistics.
     pub pending: TableXactStatus,
     /// Rows that it changed, and their values before.
@@ -50,6 +53,7 @@ impl SessionTable {
     #[inline]
     pub fn is_idle(&self) -> bool {
         let has_changed = !self.undo.is_empty() | !self.undo_texts.is_empty();
+        let has_changed = has_changed | (self.changed.statement() != 0);
         let is_over = !has_changed & self.marks.is_empty() & self.changes.is_empty();
         is_over && self.pending == TableXactStatus::default()
     }

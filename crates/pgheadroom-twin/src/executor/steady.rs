@@ -33,7 +33,7 @@ use crate::executor::table::Table;
 use crate::executor::{Assignment, Database, SessionId, TableId};
 use crate::page::{InPlace, Settled, Tid};
 use crate::procarray::{ProcArray, Snapshot};
-use crate::row::{Differing, Measured, NULL_SLOT};
+use crate::row::{Differing, Measured};
 use crate::transaction::{Transactions, Xid};
 use crate::wal::{RecordType, Wal};
 
@@ -84,10 +84,13 @@ impl Database {
         }
         self.procs.take_snapshot();
         let table = &mut self.tables[target.table as usize];
+        let Some(tid) = table.values.rows.tid(target.row) else {
+            return false;
+        };
         self.wal.count_updates(true);
         let (xid, procs) = (self.procs.next_xid(), &self.procs);
-        let is_done =
-            table.update_simply::<false>(target.row, sets, xid, procs, procs, &mut self.wal);
+        let place = (target.row, tid);
+        let is_done = table.update_simply::<false>(place, sets, xid, procs, procs, &mut self.wal);
         self.wal.count_updates(false);
         if !is_done {
             return false;
@@ -179,7 +182,8 @@ impl Database {
         let of = &mut self.tables[target.table as usize];
         let snapshot = Snapshot(procs);
         let wal = &mut self.wal;
-        if !of.update_simply::<IS_UNDONE>(target.row, sets, xid, &snapshot, procs, wal) {
+        let place = (target.row, tid);
+        if !of.update_simply::<IS_UNDONE>(place, sets, xid, &snapshot, procs, wal) {
             return false;
         }
         of.counters.hot_update();
@@ -231,16 +235,13 @@ impl Table {
     #[inline(always)]
     fn update_simply<const IS_UNDONE: bool>(
         &mut self,
-        row: u32,
+        (row, tid): (u32, Tid),
         sets: &[Assignment<'_>],
         xid: Xid,
         view: &impl Transactions,
         procs: &ProcArray,
         wal: &mut Wal,
     ) -> bool {
-        let Some(tid) = self.values.rows.tid(row) else {
-            return false;
-        };
         if self.values.texts.has_forms() || self.heap.is_any_watched() {
             return false;
         }
@@ -278,14 +279,14 @@ impl Table {
         if block.0 < self.class.old_pages {
             self.counters.on_old_page(true);
         }
-        self.values.rows.set_place(row, new);
-        let slots = self.values.rows.slots_mut(row);
         if IS_UNDONE {
             self.session.undo.push(row);
-            self.session.undo_slots.extend_from_slice(slots);
+            let slots = self.values.rows.kept(row);
+            slots.append_to(&mut self.session.undo_slots);
         }
-        for (set, new) in sets.iter().zip(changed.new) {
-            slots[set.column] = new;
+        self.values.rows.set_place(row, new);
+        for (set, &slot) in sets.iter().zip(&changed.new) {
+            self.values.rows.set(row, set.column, slot);
         }
         true
     }
@@ -322,18 +323,21 @@ impl Table {
     /// The row's new values; `None` when there is an error to tell, or NULLs shift what changes.
     #[inline(always)]
     pub(super) fn change_in_place(&mut self, row: u32, sets: &[Assignment<'_>]) -> Option<Changed> {
-        let slots = self.values.rows.slots(row);
-        let has_nulls = self.values.rows.has_nulls();
+        let rows = &self.values.rows;
+        let has_nulls = rows.has_nulls();
+        let row_type = &self.values.row_type;
+        let hoff = if has_nulls {
+            row_type.hoff(&rows.slots(row))
+        } else {
+            row_type.hoff(&[])
+        };
         let mut changed = Changed {
             new: [0; MOST_SETS],
-            hoff: self
-                .values
-                .row_type
-                .hoff(if has_nulls { slots } else { &[] }),
+            hoff,
             differing: Differing::NOTHING,
         };
         for (set, new) in sets.iter().zip(&mut changed.new) {
-            let (column, old) = (set.column, slots[set.column]);
+            let (column, old) = (set.column, rows.slot(row, set.column));
             *new = self.values.row_type.changed_slot(
                 column,
                 old,
@@ -341,7 +345,7 @@ impl Table {
                 &mut self.values.texts,
             )?;
             if *new != old {
-                if has_nulls && slots[..=column].contains(&NULL_SLOT) {
+                if has_nulls && rows.kept(row).any_null_to(column) {
                     return None;
                 }
                 let layout = &self.values.row_type.columns[column];

@@ -305,7 +305,7 @@ impl Table {
         HeapParts {
             heap: &mut self.heap,
             counters: &mut self.counters,
-            changed_by: &self.values.changed_by,
+            changed: &self.session.changed,
             forks: self.forks,
             prune_bytes: self.scratch.prune_bytes,
             pinned: self.session.pinned(),
@@ -348,13 +348,13 @@ impl Table {
     /// Replaces a row's slots, of which the columns in `changed` differ; a rollback brings the old
     /// ones back.
     pub(super) fn set_slots(&mut self, row: u32, new: &[i64], changed: &[usize]) {
-        let old = self.values.rows.slots(row);
+        let old = self.values.rows.kept(row);
         self.session.undo.push(row);
-        self.session.undo_slots.extend_from_slice(old);
+        old.append_to(&mut self.session.undo_slots);
         for &column in changed {
             let is_text = self.values.row_type.columns[column].kind.is_kept();
-            if is_text && old[column] != NULL_SLOT && new[column] != NULL_SLOT {
-                let replaced = (old[column], new[column]);
+            let replaced = (old.get(column), new[column]);
+            if is_text && replaced.0 != NULL_SLOT && replaced.1 != NULL_SLOT {
                 self.session.undo_texts.push(replaced);
             }
         }
@@ -386,6 +386,7 @@ impl Table {
             self.values.texts.remove(if is_commit { old } else { new });
         }
         session.marks.clear();
+        session.changed.end();
         if !is_commit {
             self.undo_rows(0);
         }
@@ -400,10 +401,9 @@ impl Table {
         while session.undo.len() > changed {
             let row = session.undo.pop().expect("a row");
             let start = session.undo_slots.len() - width;
-            let old = session.undo_slots.drain(start..);
-            for (slot, old) in self.values.rows.slots_mut(row).iter_mut().zip(old) {
-                *slot = old;
-            }
+            let old = &session.undo_slots[start..];
+            self.values.rows.replace(row, old);
+            session.undo_slots.truncate(start);
         }
     }
 }

@@ -114,7 +114,7 @@ impl Toast {
                 Value::Integer(sequence),
                 Value::Text(Text::padded(b'x', chunk)),
             ];
-            let row = self.table.values.add(&values, to.statement)?;
+            let row = self.table.values.add(&values)?;
             self.table.insert(row, to.procs, to.wal, to.statement)?;
             left -= chunk;
             sequence += 1;
@@ -153,7 +153,7 @@ impl Table {
     pub(super) fn read_out_of_line(&mut self, tid: Tid, to: &mut Writer<'_>) {
         let row = self.row_at(tid);
         let columns = 0..self.values.row_type.columns.len();
-        let slots = columns.map(|column| self.values.slots(row)[column]);
+        let slots = columns.map(|column| self.values.slot(row, column));
         let ids: Vec<u32> = external_ids(&self.values.row_type, slots, &self.values.texts);
         self.read_values(&ids, false, to);
     }
@@ -162,7 +162,8 @@ impl Table {
     ///
     /// Source: `heap_toast_delete`, src/backend/access/heap/heaptoast.c (REL_18_STABLE).
     pub(super) fn delete_out_of_line(&mut self, row: u32, to: &mut Writer<'_>) {
-        let slots = self.values.slots(row).iter().copied();
+        let slots = self.values.slots(row);
+        let slots = slots.iter().copied();
         let ids = external_ids(&self.values.row_type, slots, &self.values.texts);
         self.read_values(&ids, true, to);
     }

@@ -89,7 +89,7 @@ mod tests {
         let truth = |slots: [i64; 2]| {
             let row = Row {
                 row_type: &row_type,
-                slots: &slots,
+                slots: crate::row::Slots::Listed(&slots),
                 texts: &texts,
             };
             found.truth(row, &[0, 1])

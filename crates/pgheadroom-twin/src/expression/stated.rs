@@ -225,7 +225,7 @@ mod tests {
         let value = |slots: [i64; 2]| {
             let row = Row {
                 row_type: &row_type,
-                slots: &slots,
+                slots: crate::row::Slots::Listed(&slots),
                 texts: &texts,
             };
             expression.evaluate(row).unwrap()
@@ -251,7 +251,7 @@ mod tests {
                 .map(|id| {
                     let row = Row {
                         row_type: &row_type,
-                        slots: &[id, id % 7],
+                        slots: crate::row::Slots::Listed(&[id, id % 7]),
                         texts: &texts,
                     };
                     match expression.evaluate(row).unwrap() {

@@ -33,7 +33,7 @@ fn value_of(
         .collect();
     let row = crate::row::Row {
         row_type: &row_type,
-        slots: &slots,
+        slots: crate::row::Slots::Listed(&slots),
         texts: &texts,
     };
     expression.evaluate(row).map_err(|error| error.to_string())

@@ -5,11 +5,21 @@ use pgheadroom_layout::page::MAX_HEAP_TUPLES_PER_PAGE;
 
 use crate::memory::{Pieces, prefetch};
 use crate::page::HeapPage;
+#[cfg(test)]
+use crate::page::packed::{Link, Packed};
 
 impl HeapPage {
     /// Whether there is a line pointer for a new tuple, or may be one more.
     pub(crate) fn has_line_pointer(&self) -> bool {
         self.item_count() < MAX_HEAP_TUPLES_PER_PAGE || self.unused_items > 0
+    }
+
+    /// Bytes of the items, and of all else that a page has; room for others included.
+    #[cfg(test)]
+    pub(crate) fn allocated_bytes(&self) -> [usize; 2] {
+        let items = self.items.capacity() * size_of::<Packed>();
+        let links = self.links.capacity() * size_of::<Link>();
+        [items, size_of::<Self>() + links]
     }
 
     /// The memory of the items.

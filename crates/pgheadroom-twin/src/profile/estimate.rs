@@ -22,10 +22,11 @@ use crate::row::kind::{Kind, fixed_width};
 
 /// Whatever is played: buffers, maps, threads.
 const ALWAYS_BYTES: f64 = 16e6;
-/// Place and each column's slot, in an array that grows.
-const SLOT_BYTES: f64 = 8.0;
-/// The last statement that changed it.
-const CHANGED_BY_BYTES: f64 = 4.0;
+/// Where a row is.
+const PLACE_BYTES: f64 = 8.0;
+/// A column's slot, if all fit 32 bits, and if not.
+const NARROW_BYTES: f64 = 4.0;
+const WIDE_BYTES: f64 = 8.0;
 /// The number of an inserted row under its key, in an array that grows.
 const NUMBER_BYTES: f64 = 4.0 * 2.0;
 /// A line pointer with its tuple, in an array that may be half empty.
@@ -59,8 +60,8 @@ const KNOWN_BYTES: f64 = 6e6;
 const LONG_BYTES: f64 = 1900.0;
 const CHUNK_BYTES: f64 = 1996.0;
 /// A chunk: a row of three columns, its string and its index entry.
-const CHUNK_ROW_BYTES: f64 = 4.0 * SLOT_BYTES
-    + CHANGED_BY_BYTES
+const CHUNK_ROW_BYTES: f64 = PLACE_BYTES
+    + 3.0 * NARROW_BYTES
     + ITEM_BYTES
     + PAGE_BYTES / 4.0
     + TEXT_BYTES
@@ -82,7 +83,8 @@ struct Shape {
     fillers: f64,
     /// Behind a redirect.
     redirected: f64,
-    columns: f64,
+    /// Bytes of its columns' slots.
+    slot_bytes: f64,
     /// Strings of its own in each row.
     texts: f64,
     /// Bytes of the strings that may go out of line.
@@ -119,8 +121,8 @@ impl Shape {
     fn kept_bytes(&self) -> f64 {
         let chunks = (self.long_bytes / CHUNK_BYTES).ceil();
         let long = chunks * CHUNK_ROW_BYTES + self.long_bytes.min(1.0) * FORM_BYTES;
-        let row = (self.columns + 1.0) * SLOT_BYTES
-            + CHANGED_BY_BYTES
+        let row = PLACE_BYTES
+            + self.slot_bytes
             + self.texts * TEXT_BYTES
             + long
             + self.version_bytes()
@@ -225,7 +227,7 @@ fn pgbench_shapes(whole: &ProfileSpec, spec: &PgbenchSpec, transactions: f64) ->
         let percent = spec.fillfactor.get(name).copied().unwrap_or(100);
         Shape {
             rows,
-            columns: 4.0,
+            slot_bytes: 4.0 * NARROW_BYTES,
             tuple_bytes,
             fillfactor: float(percent.unsigned_abs()),
             indexes: vec![1.0],
@@ -260,7 +262,7 @@ fn pgbench_shapes(whole: &ProfileSpec, spec: &PgbenchSpec, transactions: f64) ->
             updates,
         ),
         Shape {
-            columns: 6.0,
+            slot_bytes: 5.0 * NARROW_BYTES + WIDE_BYTES,
             tuple_bytes: 48.0,
             fillfactor: 100.0,
             inserted: updates,
@@ -325,6 +327,18 @@ fn count(
     }
 }
 
+/// Bytes of a column's slots, should any number of its type be among them.
+fn slot_bytes(column: &ColumnSpec) -> f64 {
+    let parsed = ColumnType::parse(&column.type_name).ok();
+    let kind = parsed.as_ref().and_then(Kind::of);
+    let width = parsed.as_ref().and_then(fixed_width);
+    match kind {
+        Some(Kind::Float4) => WIDE_BYTES, // as the float8 that it is equal to
+        Some(kind) if !kind.is_kept() && width.is_none_or(|bytes| bytes > 4) => WIDE_BYTES,
+        _ => NARROW_BYTES,
+    }
+}
+
 fn own_shape(table: &TableSpec) -> Shape {
     let mut shape = Shape {
         rows: float(table.rows.max(0).unsigned_abs()),
@@ -335,7 +349,7 @@ fn own_shape(table: &TableSpec) -> Shape {
         ..Shape::default()
     };
     for column in &table.columns {
-        shape.columns += 1.0;
+        shape.slot_bytes += slot_bytes(column);
         let parsed = ColumnType::parse(&column.type_name).ok();
         if let Some(width) = parsed.as_ref().and_then(fixed_width) {
             shape.tuple_bytes += f64::from(width);

@@ -1,7 +1,7 @@
 //! How UPDATE changes a row's values.
 
 use crate::row::kind::Kind;
-use crate::row::{NULL_SLOT, Row, RowType, Texts};
+use crate::row::{NULL_SLOT, Row, RowType, Slots, Texts};
 use crate::text::Text;
 use crate::value::{Value, ValueError};
 
@@ -100,7 +100,7 @@ impl RowType {
                 Change::Computed(compute) => {
                     let row = Row {
                         row_type: self,
-                        slots: old,
+                        slots: Slots::Listed(old),
                         texts,
                     };
                     let value = compute(row);

@@ -11,6 +11,7 @@ use std::ops::RangeInclusive;
 
 use pgheadroom_layout::tuple::MAX_HEAP_ATTRIBUTE_NUMBER;
 
+use crate::row::cells::NewCells;
 use crate::row::hash::hashint8extended;
 use crate::row::kind::Kind;
 use crate::row::{LoadRule, Numbers, RowType, Texts};
@@ -82,10 +83,10 @@ impl RowMaker {
         row: i64,
         row_type: &RowType,
         texts: &mut Texts,
-        mut push: impl FnMut(i64),
+        mut push: impl FnMut(usize, i64),
     ) -> Result<(), ValueError> {
         for (position, column) in self.columns.iter_mut().enumerate() {
-            push(match column.making {
+            let slot = match column.making {
                 Making::Same(slot) => slot,
                 Making::Number => {
                     let layout = &row_type.columns[position];
@@ -94,41 +95,44 @@ impl RowMaker {
                     number
                 }
                 Making::Value => column.slot(position, row, row_type, texts)?,
-            });
+            };
+            push(position, slot);
         }
         Ok(())
     }
 
     /// What rows of these numbers have in common, where every slot is that of the row before or
-    /// follows from the number alone and is in its type's range; [`RowMaker::fill`] does the rest.
-    pub fn template(&self, numbers: &RangeInclusive<i64>, row_type: &RowType) -> Option<Vec<i64>> {
+    /// follows from the number alone and is in its type's range: from which to which slot each
+    /// column goes. [`RowMaker::fill`] does the rest.
+    pub fn ranges(
+        &self,
+        numbers: &RangeInclusive<i64>,
+        row_type: &RowType,
+    ) -> Option<Vec<RangeInclusive<i64>>> {
         let slots = self.columns.iter().zip(&row_type.columns);
         let slots = slots.map(|(column, layout)| match column.making {
-            Making::Same(slot) => Some(slot),
+            Making::Same(slot) => Some(slot..=slot),
             Making::Number => {
                 let range = column.rule.numbers.range(numbers);
                 let fits = |number: i64| layout.kind.checked(number, &layout.type_name).is_ok();
-                (fits(*range.start()) && fits(*range.end())).then_some(*range.start())
+                (fits(*range.start()) && fits(*range.end())).then_some(range)
             }
             Making::Value => None,
         });
         slots.collect()
     }
 
-    /// Puts the numbers of rows into their cells, which are alike so far; `stride` cells each, of
-    /// which the columns' are the last.
-    pub fn fill(&self, cells: &mut [i64], stride: usize, numbers: &RangeInclusive<i64>) {
-        let first = stride - self.columns.len();
-        for (place, column) in (first..).zip(&self.columns) {
+    /// Puts the numbers of rows into their cells, which are alike so far.
+    pub fn fill(&self, mut cells: NewCells<'_>, numbers: &RangeInclusive<i64>) {
+        for (position, column) in self.columns.iter().enumerate() {
             if !matches!(column.making, Making::Number) {
                 continue;
             }
-            let slots = cells.iter_mut().skip(place).step_by(stride);
-            let slots = slots.zip(*numbers.start()..);
+            let numbers = numbers.clone();
             match column.rule.numbers {
                 Numbers::Constant => {}
-                Numbers::Serial => slots.for_each(|(slot, number)| *slot = number),
-                _ => slots.for_each(|(slot, number)| *slot = column.number_of(number)),
+                Numbers::Serial => cells.fill(position, numbers),
+                _ => cells.fill(position, numbers.map(|number| column.number_of(number))),
             }
         }
     }

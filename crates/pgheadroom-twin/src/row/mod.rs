@@ -1,12 +1,13 @@
 //! Rows: their values in a compact form, and the tuples that they become.
 //!
-//! A table's rows are kept as one `i64` for each column (a *slot*): integers and times as they
-//! are, floats by their bits, strings by a number in [`Texts`], NULL as the smallest integer. The
-//! tuple's length, its null bitmap and its bytes follow from the slots whenever somebody asks: an
-//! update that changes fixed-width columns asks for those columns only, one that changes a string
-//! writes out both tuples and compares them as the server does.
+//! A table's rows have one `i64` for each column (a *slot*): integers and times as they are, floats
+//! by their bits, strings by a number in [`Texts`], NULL as the smallest integer; they are kept in
+//! fewer bytes ([`cells`]). The tuple's length, its null bitmap and its bytes follow from the slots
+//! whenever somebody asks: an update that changes fixed-width columns asks for those columns only,
+//! one that changes a string writes out both tuples and compares them as the server does.
 
 mod bytes;
+pub(crate) mod cells;
 mod change;
 pub(crate) mod counted;
 pub(crate) mod elements;
@@ -33,6 +34,7 @@ use pgheadroom_layout::tuple::MAX_HEAP_ATTRIBUTE_NUMBER;
 use pgheadroom_layout::{ColumnType, LayoutError, Storage};
 
 use crate::value::{Value, ValueError};
+pub(crate) use cells::Slots;
 use kind::{Kind, fixed_width};
 pub(crate) use shared::Differing;
 pub(crate) use texts::{Form, OutOfLine, Texts};
@@ -252,7 +254,7 @@ impl RowType {
 #[derive(Debug, Clone, Copy)]
 pub struct Row<'a> {
     pub(crate) row_type: &'a RowType,
-    pub(crate) slots: &'a [i64],
+    pub(crate) slots: Slots<'a>,
     pub(crate) texts: &'a Texts,
 }
 
@@ -263,7 +265,8 @@ impl Row<'_> {
     /// When there is no such column.
     #[must_use]
     pub fn value(&self, column: usize) -> Value {
-        self.row_type.value(column, self.slots[column], self.texts)
+        self.row_type
+            .value(column, self.slots.get(column), self.texts)
     }
 
     /// The integer of a column; `None` for NULL.
@@ -274,7 +277,7 @@ impl Row<'_> {
     pub fn integer(&self, column: usize) -> Option<i64> {
         let kind = self.row_type.columns[column].kind;
         assert!(!kind.is_kept() && !kind.is_float(), "an integer column");
-        let slot = self.slots[column];
+        let slot = self.slots.get(column);
         (slot != NULL_SLOT).then_some(slot)
     }
 }

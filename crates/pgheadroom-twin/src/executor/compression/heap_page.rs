@@ -21,7 +21,7 @@ pub(super) fn chunk_page(toast: &Toast, texts: &Texts, block: BlockNumber) -> Ve
     let mut value = (0, Vec::new());
     heap_page(&toast.table, block, |at, tuple| {
         let mut body = toast.table.body(at, tuple);
-        let &[value_id, sequence, _] = toast.table.values.slots(tuple.row) else {
+        let [value_id, sequence, _] = toast.table.values.slots(tuple.row)[..] else {
             return body;
         };
         let value_id = u32::try_from(value_id).unwrap_or(0);

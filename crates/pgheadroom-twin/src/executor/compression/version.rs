@@ -47,7 +47,7 @@ impl Table {
     }
 
     fn newest_body(&self, row: u32) -> Body {
-        let slots = self.values.slots(row);
+        let slots = &self.values.slots(row)[..];
         let hoff = self.values.row_type.hoff(slots);
         let has_nulls = slots.contains(&NULL_SLOT);
         let mut bytes = Vec::new();

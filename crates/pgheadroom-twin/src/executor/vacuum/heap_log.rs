@@ -137,7 +137,7 @@ impl VacuumLog for HeapLog<'_> {
 
     fn freeze_kind(&self, row: u32) -> FreezeKind {
         let columns = &self.row_type.columns;
-        let slots = self.rows.slots(row);
+        let slots = &self.rows.slots(row)[..];
         let is_null = |slot: &i64| *slot == NULL_SLOT;
         let mut filled = columns.iter().zip(slots).filter(|(_, slot)| !is_null(slot));
         let mut kept = columns.iter().zip(slots).filter(|(column, slot)| {
