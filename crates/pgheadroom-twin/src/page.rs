@@ -18,20 +18,23 @@ use pgheadroom_layout::version::{Behaviour, LinePointerTruncation};
 use pgheadroom_layout::{BlockNumber, OffsetNumber};
 
 use crate::transaction::Xid;
-use crate::unsettled::Unsettled;
 
 mod loaded;
 mod look;
 mod packed;
 mod pending;
 mod settling;
+mod state;
+mod touched;
 
 pub use packed::TupleMut;
 pub(crate) use packed::{Plain, Replaced};
 pub(crate) use pending::{InPlace, Settled};
 
-use packed::{Link, Packed};
+use packed::Packed;
 use pending::PendingUpdate;
+use state::{Flag, State};
+use touched::Touched;
 
 /// Where the first tuple's bytes end.
 #[allow(clippy::cast_possible_truncation)] // 8192
@@ -169,33 +172,24 @@ pub enum LinePointer {
 
 /// A heap page.
 ///
-/// The parts that every update asks for come first and fit a cache line.
+/// Its header fits a cache line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub struct HeapPage {
     items: Vec<Packed>,
-    /// A HOT update that is not noted in the items yet.
-    pending: PendingUpdate,
+    /// What has no place in the items; where nothing has, none.
+    touched: Option<Box<Touched>>,
     prune_xid: Xid,
     block: BlockNumber,
+    /// A HOT update that is not noted in the items yet.
+    pending: PendingUpdate,
+    state: State,
     pd_upper: u16,
-    unused_items: u16,
     /// No unused line pointer stands at a lower position.
     unused_from: u16,
-    has_free_lines: bool,
-    is_full: bool,
-    is_all_visible: bool,
-    is_new: bool,
-    /// Whether any tuple is unsettled.
-    has_unsettled: bool,
-    /// Tuples that are not known to be settled.
-    unsettled: Unsettled,
-    /// What tuples with a deleter, a locker or a next version have besides; shorter than the items
-    /// or empty where none has.
-    links: Vec<Link>,
 }
 
-const _: () = assert!(size_of::<HeapPage>() == 128);
+const _: () = assert!(size_of::<HeapPage>() == 64);
 
 impl HeapPage {
     /// A page of zeros: part of the file, never used.
@@ -207,15 +201,9 @@ impl HeapPage {
             prune_xid: Xid::INVALID,
             block: BlockNumber(0),
             pd_upper: END,
-            unused_items: 0,
             unused_from: 0,
-            has_free_lines: false,
-            is_full: false,
-            is_all_visible: false,
-            is_new: true,
-            has_unsettled: false,
-            unsettled: Unsettled::NONE,
-            links: Vec::new(),
+            state: State::NEW,
+            touched: None,
         }
     }
 
@@ -223,21 +211,21 @@ impl HeapPage {
     #[must_use]
     pub const fn empty() -> Self {
         let mut page = Self::never_initialised();
-        page.is_new = false;
+        page.initialise();
         page
     }
 
     /// Gives a page of zeros its header; leaves others as they are.
     ///
     /// Source: `PageInit`, src/backend/storage/page/bufpage.c.
-    pub fn initialise(&mut self) {
-        self.is_new = false;
+    pub const fn initialise(&mut self) {
+        self.state.set(Flag::IsNew, false);
     }
 
     /// Whether the page was never used (`PageIsNew`).
     #[must_use]
     pub const fn is_new(&self) -> bool {
-        self.is_new
+        self.state.has(Flag::IsNew)
     }
 
     /// The line pointers in order, put together; number 1 comes first.
@@ -348,7 +336,7 @@ impl HeapPage {
     pub fn heap_free_space(&self) -> u32 {
         let space = page_free_space(self.pd_lower(), self.pd_upper());
         if space > 0 && self.item_count() >= MAX_HEAP_TUPLES_PER_PAGE {
-            let has_unused = self.has_free_lines && self.unused_items > 0;
+            let has_unused = self.state.has(Flag::HasFreeLines) && self.state.unused() > 0;
             return if has_unused { space } else { 0 };
         }
         space
@@ -366,7 +354,10 @@ impl HeapPage {
             "tuple longer than a page"
         );
         let aligned = aligned(tuple.lp_len);
-        assert!(!self.is_new, "tuple for a page without header");
+        assert!(
+            !self.state.has(Flag::IsNew),
+            "tuple for a page without header"
+        );
         self.note_pending();
         self.block = block;
         if self.items.is_empty() {
@@ -391,9 +382,13 @@ impl HeapPage {
     /// A line pointer for a new tuple: an unused one, or one more.
     #[inline]
     fn new_item(&mut self) -> OffsetNumber {
-        let unused = self.has_free_lines.then(|| self.take_unused()).flatten();
+        let unused = self
+            .state
+            .has(Flag::HasFreeLines)
+            .then(|| self.take_unused())
+            .flatten();
         let position = unused.unwrap_or_else(|| {
-            self.has_free_lines = false;
+            self.state.set(Flag::HasFreeLines, false);
             if self.items.len() == self.items.capacity() {
                 self.items.reserve_exact(self.items.len() / 4 + 8);
             }
@@ -422,7 +417,8 @@ impl HeapPage {
 
     /// Position of the first unused line pointer, which is used from now on.
     fn take_unused(&mut self) -> Option<usize> {
-        self.unused_items = self.unused_items.checked_sub(1)?;
+        let left = self.state.unused().checked_sub(1)?;
+        self.state.set_unused(left);
         let from = usize::from(self.unused_from);
         let unused = self.items[from..].iter().position(|item| item.is_unused());
         let position = from + unused.expect("as many unused line pointers as counted");
@@ -456,29 +452,29 @@ impl HeapPage {
     /// Whether an update found no room here (`PD_PAGE_FULL`).
     #[must_use]
     pub const fn is_full(&self) -> bool {
-        self.is_full
+        self.state.has(Flag::IsFull)
     }
 
     /// Notes that an update found no room here.
     pub fn set_full(&mut self) {
-        self.is_full = true;
+        self.state.set(Flag::IsFull, true);
     }
 
     /// Whether every tuple is visible to everyone (`PD_ALL_VISIBLE`).
     #[must_use]
     pub const fn is_all_visible(&self) -> bool {
-        self.is_all_visible
+        self.state.has(Flag::IsAllVisible)
     }
 
     /// Sets or clears `PD_ALL_VISIBLE`.
     pub fn set_all_visible(&mut self, all_visible: bool) {
-        self.is_all_visible = all_visible;
+        self.state.set(Flag::IsAllVisible, all_visible);
     }
 
     /// Whether the page is believed to have unused line pointers (`PD_HAS_FREE_LINES`).
     #[must_use]
     pub const fn has_free_lines(&self) -> bool {
-        self.has_free_lines
+        self.state.has(Flag::HasFreeLines)
     }
 
     /// After pruning: new states of line pointers take effect, storage is packed together.
@@ -505,12 +501,12 @@ impl HeapPage {
     /// Cuts unused line pointers off the end, and says whether there are others.
     #[inline]
     fn after_prune(&mut self, behaviour: &Behaviour) {
-        let has_unused = self.unused_items > 0;
+        let has_unused = self.state.unused() > 0;
         if has_unused && behaviour.line_pointer_truncation == LinePointerTruncation::VacuumAndPrune
         {
             self.truncate_line_pointers(0);
         }
-        self.has_free_lines = self.unused_items > 0;
+        self.state.set(Flag::HasFreeLines, self.state.unused() > 0);
     }
 
     /// Puts something without a tuple in the place of a line pointer that is in use.
@@ -526,21 +522,21 @@ impl HeapPage {
     /// This line pointer is unused from now on.
     #[inline]
     fn count_unused(&mut self, offset: OffsetNumber) {
-        if self.unused_items == 0 {
+        if self.state.unused() == 0 {
             self.unused_from = offset.0 - 1;
         } else {
             self.unused_from = self.unused_from.min(offset.0 - 1);
         }
-        self.unused_items += 1;
+        self.state.set_unused(self.state.unused() + 1);
     }
 
     /// New hints after pruning looked at every tuple: when there is something to prune next, and
     /// that there may be room. Says whether that changed the page.
     pub(crate) fn set_prune_hints(&mut self, prune_xid: Xid) -> bool {
         self.note_pending();
-        let changed = self.prune_xid != prune_xid || self.is_full;
+        let changed = self.prune_xid != prune_xid || self.state.has(Flag::IsFull);
         self.prune_xid = prune_xid;
-        self.is_full = false;
+        self.state.set(Flag::IsFull, false);
         self.forget_settled();
         changed
     }
@@ -561,14 +557,14 @@ impl HeapPage {
         if behaviour.line_pointer_truncation >= LinePointerTruncation::Vacuum {
             self.truncate_line_pointers(1);
         }
-        self.has_free_lines = self.unused_items > 0;
+        self.state.set(Flag::HasFreeLines, self.state.unused() > 0);
     }
 
     /// Removes unused line pointers at the end, down to `keep`.
     fn truncate_line_pointers(&mut self, keep: usize) {
         while self.items.len() > keep && self.items.last().is_some_and(Packed::is_unused) {
             self.items.pop();
-            self.unused_items -= 1;
+            self.state.set_unused(self.state.unused() - 1);
         }
     }
 }

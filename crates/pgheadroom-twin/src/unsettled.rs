@@ -24,6 +24,17 @@ impl Unsettled {
     /// No tuple.
     pub const NONE: Self = Self { words: [0; WORDS] };
 
+    /// All line pointers of a page that has so many.
+    pub fn up_to(count: usize) -> Self {
+        let word = |number: usize| match count.saturating_sub(64 * number) {
+            0 => 0,
+            left => u64::MAX >> (64 - left.min(64)),
+        };
+        Self {
+            words: std::array::from_fn(word),
+        }
+    }
+
     /// Whether no tuple counts.
     pub fn is_none(&self) -> bool {
         self.words == [0; WORDS]
@@ -77,5 +88,17 @@ mod tests {
         }
         let listed: Vec<u16> = touched.listed().map(|at| at.0).collect();
         assert_eq!(listed, [1, 3, 64, 65, 291, 320]);
+    }
+
+    /// Those up to a number are each of them.
+    #[test]
+    fn all_of_a_page() {
+        for count in [0, 1, 63, 64, 65, 291, 320_u16] {
+            let listed: Vec<u16> = Unsettled::up_to(count.into())
+                .listed()
+                .map(|at| at.0)
+                .collect();
+            assert_eq!(listed, (1..=count).collect::<Vec<_>>());
+        }
     }
 }

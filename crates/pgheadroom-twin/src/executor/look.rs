@@ -151,11 +151,17 @@ impl Database {
                 });
             }
             LookAhead::Leaves => table.look_for_others(leaf, sets),
-            LookAhead::Ends => table.look_at_others(leaf, LeafPart::Ends),
+            LookAhead::Ends => {
+                for page in leaf.versions.into_iter().flatten().filter_map(page) {
+                    page.look_at_touched();
+                }
+                table.look_at_others(leaf, LeafPart::Ends);
+            }
             LookAhead::Versions => {
                 for tid in leaf.versions.into_iter().flatten() {
                     if let Some(page) = page(tid) {
                         page.look_at_version(tid.offset);
+                        page.look_at_link(tid.offset);
                         page.look_at_unsettled();
                     }
                 }

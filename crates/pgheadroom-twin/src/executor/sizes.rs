@@ -72,6 +72,6 @@ fn a_row_and_a_page() {
         assert!(row <= 24.0, "a row: {found}");
         let items = 16.0..=16.0 * room;
         assert!(items.contains(&item), "a line pointer: {found}");
-        assert!(page <= 128.0 + 1.0, "a page: {found}");
+        assert!(page <= 64.0 + 1.0, "a page: {found}");
     }
 }

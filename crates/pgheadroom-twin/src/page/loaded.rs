@@ -4,6 +4,7 @@ use pgheadroom_layout::OffsetNumber;
 use pgheadroom_layout::page::{MAX_HEAP_TUPLES_PER_PAGE, SIZE_OF_ITEM_ID};
 
 use crate::page::packed::Packed;
+use crate::page::state::Flag;
 use crate::page::{HeapPage, Tuple, aligned, offset_of};
 use crate::transaction::Xid;
 
@@ -16,7 +17,9 @@ impl HeapPage {
 
     /// Whether a new row does nothing to the page but take the next line pointer and its room.
     pub(crate) fn takes_new_rows(&self) -> bool {
-        let is_plain = !self.is_new && !self.is_all_visible && !self.has_free_lines;
+        let is_plain = !self.state.has(Flag::IsNew)
+            && !self.state.has(Flag::IsAllVisible)
+            && !self.state.has(Flag::HasFreeLines);
         is_plain && self.pending().is_none()
     }
 
@@ -71,9 +74,7 @@ impl HeapPage {
         let upper = upper.filter(|&upper| self.pd_lower() as usize <= upper);
         let upper = upper.and_then(|upper| u16::try_from(upper).ok());
         self.pd_upper = upper.expect("rows that fit");
-        for position in before..self.items.len() {
-            self.unsettle(offset_of(position));
-        }
+        self.unsettle_from(before);
         #[allow(clippy::cast_possible_truncation)] // at most 291 before it
         OffsetNumber(before as u16 + 1)
     }

@@ -5,21 +5,24 @@ use pgheadroom_layout::page::MAX_HEAP_TUPLES_PER_PAGE;
 
 use crate::memory::{Pieces, prefetch};
 use crate::page::HeapPage;
+use crate::page::state::Flag;
 #[cfg(test)]
-use crate::page::packed::{Link, Packed};
+use crate::page::{packed::Packed, touched::Link};
 
 impl HeapPage {
     /// Whether there is a line pointer for a new tuple, or may be one more.
     pub(crate) fn has_line_pointer(&self) -> bool {
-        self.item_count() < MAX_HEAP_TUPLES_PER_PAGE || self.unused_items > 0
+        self.item_count() < MAX_HEAP_TUPLES_PER_PAGE || self.state.unused() > 0
     }
 
     /// Bytes of the items, and of all else that a page has; room for others included.
     #[cfg(test)]
     pub(crate) fn allocated_bytes(&self) -> [usize; 2] {
         let items = self.items.capacity() * size_of::<Packed>();
-        let links = self.links.capacity() * size_of::<Link>();
-        [items, size_of::<Self>() + links]
+        let touched = self.touched.as_ref().map_or(0, |touched| {
+            size_of_val(&**touched) + touched.links.capacity() * size_of::<Link>()
+        });
+        [items, size_of::<Self>() + touched]
     }
 
     /// The memory of the items.
@@ -38,21 +41,35 @@ impl HeapPage {
         }
     }
 
-    /// Asks for the memory of all that a page is but for its items.
+    /// Asks for the memory of the page's header.
     #[inline]
     pub(crate) fn look_at_header(&self) {
         prefetch(self);
-        prefetch(&self.links);
     }
 
     /// Asks for the memory of a version that will be looked at.
     #[inline]
     pub(crate) fn look_at_version(&self, offset: OffsetNumber) {
-        let position = usize::from(offset.0).wrapping_sub(1);
-        if let Some(item) = self.items.get(position) {
+        if let Some(item) = self.items.get(usize::from(offset.0).wrapping_sub(1)) {
             prefetch(item);
         }
-        if let Some(link) = self.links.get(position) {
+        self.look_at_touched();
+    }
+
+    /// Asks for what the page has besides its items.
+    #[inline]
+    pub(crate) fn look_at_touched(&self) {
+        if let Some(touched) = &self.touched {
+            prefetch(&**touched);
+        }
+    }
+
+    /// Asks for the link of a version, where what the page has besides its items was asked for.
+    #[inline]
+    pub(crate) fn look_at_link(&self, offset: OffsetNumber) {
+        let links = self.touched.as_ref().map(|touched| &touched.links);
+        if let Some(link) = links.and_then(|links| links.get(usize::from(offset.0).wrapping_sub(1)))
+        {
             prefetch(link);
         }
     }
@@ -60,8 +77,8 @@ impl HeapPage {
     /// Asks for the memory of tuples that pruning the page will look at.
     #[inline]
     pub(crate) fn look_at_unsettled(&self) {
-        if self.has_unsettled {
-            let touched = self.unsettled.listed();
+        if self.state.has(Flag::HasUnsettled) {
+            let touched = self.noted().listed();
             touched
                 .take(4)
                 .for_each(|offset| self.look_at_version(offset));

@@ -5,10 +5,11 @@
 //! ```
 //!
 //! Nearly all tuples of a page have neither deleter nor locker and are their own next version; what
-//! the others have besides is a [`Link`], in an array beside that most pages do without.
+//! the others have besides is a [`Link`], beside (`touched`), which most pages do without.
 
-use pgheadroom_layout::{BlockNumber, OffsetNumber};
+use pgheadroom_layout::OffsetNumber;
 
+use crate::page::touched::Link;
 use crate::page::{HeapPage, LinePointer, Tid, Tuple, XmaxHint, XminHint, index_of};
 use crate::transaction::Xid;
 
@@ -62,13 +63,6 @@ impl PartialEq for Packed {
 
 impl Eq for Packed {}
 
-/// The rest of a tuple.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Link {
-    pub xmax: Xid,
-    pub next: Tid,
-}
-
 /// A tuple that nobody has deleted, locked or replaced, and whose inserter's end is noted: what it
 /// is to whom depends on that transaction alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,16 +87,6 @@ pub(crate) struct Walked {
     pub at: OffsetNumber,
     pub newest: Xid,
     pub made_by: Xid,
-}
-
-impl Link {
-    const NONE: Self = Self {
-        xmax: Xid::INVALID,
-        next: Tid {
-            block: BlockNumber(0),
-            offset: OffsetNumber(0),
-        },
-    };
 }
 
 impl Packed {
@@ -342,7 +326,7 @@ impl HeapPage {
         if !packed.is_replaced() || is_pending {
             return None;
         }
-        let link = &self.links[index_of(offset)];
+        let link = self.link(offset);
         Some(Replaced {
             xmin: packed.xmin,
             xmax: link.xmax,
@@ -399,7 +383,7 @@ impl HeapPage {
         let packed = self.items.get(index_of(offset))?;
         let row = packed.row()?;
         let has = |flag: u16| packed.flags & flag != 0;
-        let link = has(HAS_LINK).then(|| self.links[index_of(offset)]);
+        let link = has(HAS_LINK).then(|| self.link(offset));
         if has(IS_HOT_UPDATED) {
             return Some((row, link.map_or(at(offset), |link| link.next)));
         }
@@ -449,17 +433,13 @@ impl HeapPage {
     ) {
         self.note_pending();
         self.unsettle(offset);
-        let position = index_of(offset);
-        let packed = &mut self.items[position];
+        let packed = &mut self.items[index_of(offset)];
         assert!(packed.row().is_some(), "item {} is no tuple", offset.0);
         let xmin_hints = XMIN_SET | XMIN_FROZEN;
         let kept = packed.flags & (KIND | IS_HEAP_ONLY | IS_UPDATED | xmin_hints);
         let is_hot_updated = if is_hot { IS_HOT_UPDATED } else { 0 };
         packed.flags = kept | HAS_LINK | is_hot_updated | hints(XminHint::Unset, XmaxHint::Unset);
-        if self.links.len() <= position {
-            self.links.resize(self.items.len(), Link::NONE);
-        }
-        self.links[position] = Link { xmax, next };
+        self.set_link(offset, Link { xmax, next });
     }
 
     /// The row of the tuple of this number, if the line pointer has one.
@@ -484,7 +464,7 @@ impl HeapPage {
             _ => {}
         }
         let link = if has(HAS_LINK) {
-            self.links[index_of(offset)]
+            self.link(offset)
         } else {
             let block = self.block;
             Link {
@@ -558,13 +538,8 @@ impl HeapPage {
                 | hints(tuple.xmin_hint, tuple.xmax_hint),
         };
         if has_link {
-            if self.links.len() <= position {
-                self.links.resize(self.items.len(), Link::NONE);
-            }
-            self.links[position] = Link {
-                xmax: tuple.xmax,
-                next: tuple.next,
-            };
+            let (xmax, next) = (tuple.xmax, tuple.next);
+            self.set_link(offset, Link { xmax, next });
         }
     }
 }

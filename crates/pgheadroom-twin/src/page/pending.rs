@@ -19,11 +19,13 @@ use pgheadroom_layout::toast::TOAST_TUPLE_THRESHOLD;
 use pgheadroom_layout::version::Behaviour;
 
 use crate::page::packed::Packed;
+use crate::page::state::Flag;
 use crate::page::{HeapPage, LinePointer, Tid, Tuple, XmaxHint, aligned, index_of};
 use crate::transaction::{Outcome, Transactions, Xid};
 
 /// A HOT update that the items do not show yet.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(Rust, packed(2))]
 pub(super) struct PendingUpdate {
     pub row: u32,
     pub xid: Xid,
@@ -35,19 +37,7 @@ pub(super) struct PendingUpdate {
     pub lp_len: u16,
     /// Length of the old one.
     pub old_len: u16,
-    /// Whether the old version was settled, and the first one behind the root.
-    is_simple: bool,
 }
-
-impl PartialEq for PendingUpdate {
-    /// What is known of the versions before says nothing about the page.
-    fn eq(&self, other: &Self) -> bool {
-        let of = |one: &Self| (one.row, one.xid, one.root, one.lp_len, one.old_len);
-        of(self) == of(other) && (self.old, self.new) == (other.old, other.new)
-    }
-}
-
-impl Eq for PendingUpdate {}
 
 impl PendingUpdate {
     pub const NONE: Self = Self {
@@ -58,7 +48,6 @@ impl PendingUpdate {
         root: OffsetNumber(0),
         lp_len: 0,
         old_len: 0,
-        is_simple: false,
     };
 }
 
@@ -178,7 +167,7 @@ impl HeapPage {
     /// way while that transaction runs, and no other version that is visible to it.
     #[inline]
     pub(crate) fn made_simply_by(&self, offset: OffsetNumber) -> Option<Xid> {
-        let is_asked = self.pending.is_simple && self.pending.new == offset;
+        let is_asked = self.state.has(Flag::IsSimple) && self.pending.new == offset;
         is_asked.then_some(self.pending.xid)
     }
 
@@ -192,7 +181,8 @@ impl HeapPage {
     #[inline(always)]
     pub(crate) fn prune_pending(&mut self, behaviour: &Behaviour) -> Option<Settled> {
         let pending = self.pending()?;
-        if self.has_unsettled || self.prune_xid != pending.xid || pending.root.0 == 0 {
+        let updater = pending.xid;
+        if self.state.has(Flag::HasUnsettled) || self.prune_xid != updater || pending.root.0 == 0 {
             return None;
         }
         let PendingUpdate { root, old, new, .. } = pending;
@@ -205,10 +195,10 @@ impl HeapPage {
         if root != old {
             settled.frees_item = true;
             self.count_unused(old);
-            if usize::from(old.0) < self.items.len() && self.unused_items == 1 {
+            if usize::from(old.0) < self.items.len() && self.state.unused() == 1 {
                 // The only unused one, and not the last: there is nothing to cut off.
                 settled.freed = old;
-                self.has_free_lines = true;
+                self.state.set(Flag::HasFreeLines, true);
             } else {
                 self.items[index_of(old)] = Packed::UNUSED;
                 self.after_prune(behaviour);
@@ -217,7 +207,7 @@ impl HeapPage {
             self.after_prune(behaviour);
         }
         self.prune_xid = Xid::INVALID;
-        self.is_full = false;
+        self.state.set(Flag::IsFull, false);
         Some(settled)
     }
 
@@ -247,7 +237,7 @@ impl HeapPage {
         if !is_simple {
             return None;
         }
-        if self.pending.new.0 != 0 || self.has_unsettled {
+        if self.pending.new.0 != 0 || self.state.has(Flag::HasUnsettled) {
             if !self.is_first(old, &packed) {
                 return None;
             }
@@ -255,7 +245,7 @@ impl HeapPage {
         }
         let lp_len = packed.lp_len;
         let new = self.put_hot(old, &packed, (xid, lp_len), settled);
-        self.pending.is_simple = true;
+        self.state.set(Flag::IsSimple, true);
         Some(InPlace { new, lp_len })
     }
 
@@ -302,7 +292,7 @@ impl HeapPage {
             old
         };
         let new = if settled.freed.0 != 0 {
-            self.unused_items = 0;
+            self.state.set_unused(0);
             self.unused_from = settled.freed.0;
             settled.freed
         } else {
@@ -311,6 +301,7 @@ impl HeapPage {
         assert!(self.items.len() <= MAX_HEAP_TUPLES_PER_PAGE as usize);
         self.pd_upper -= aligned(lp_len);
         self.set_prunable(xid);
+        self.state.set(Flag::IsSimple, false);
         self.pending = PendingUpdate {
             row,
             xid,
@@ -319,7 +310,6 @@ impl HeapPage {
             root,
             lp_len,
             old_len: packed.lp_len,
-            is_simple: false,
         };
         new
     }

@@ -8,19 +8,12 @@ use crate::unsettled::Unsettled;
 impl HeapPage {
     /// The tuples that pruning has to look at.
     pub(crate) fn unsettled(&self) -> Unsettled {
-        let mut unsettled = self.unsettled;
+        let mut unsettled = self.noted();
         if let Some(pending) = self.pending() {
             unsettled.add(pending.old);
             unsettled.add(pending.new);
         }
         unsettled
-    }
-
-    /// Notes that a tuple was touched.
-    #[inline]
-    pub(super) fn unsettle(&mut self, offset: OffsetNumber) {
-        self.has_unsettled = true;
-        self.unsettled.add(offset);
     }
 
     /// A line pointer that may have an unsettled tuple.
@@ -38,13 +31,12 @@ impl HeapPage {
             _ => false,
         };
         let mut left = Unsettled::NONE;
-        for offset in self.unsettled.listed() {
+        for offset in self.noted().listed() {
             if is_unsettled(offset) {
                 left.add(offset);
             }
         }
-        self.unsettled = left;
-        self.has_unsettled = !left.is_none();
+        self.leave_unsettled(left);
     }
 }
 

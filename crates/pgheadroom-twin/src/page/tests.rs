@@ -61,6 +61,35 @@ fn trailing_line_pointers() {
     }
 }
 
+/// A page that is being filled needs no memory to have all its tuples noted; a settled one notes
+/// those that are touched.
+#[test]
+fn touched_tuples_are_noted() {
+    let listed = |page: &HeapPage| {
+        let unsettled = page.unsettled().listed();
+        unsettled.map(|offset| offset.0).collect::<Vec<_>>()
+    };
+    let mut page = HeapPage::empty();
+    for _ in 0..5 {
+        page.add(BlockNumber(0), tuple(100));
+    }
+    assert_eq!(listed(&page), [1, 2, 3, 4, 5]);
+    assert!(page.touched.is_none());
+    let horizon = SingleSession {
+        current: Xid(99),
+        held_xmin: None,
+    };
+    hint::note_unsettled(&mut page, &horizon);
+    page.set_prune_hints(Xid::INVALID);
+    assert!(listed(&page).is_empty() && page.touched.is_none());
+    drop(page.tuple_mut(OffsetNumber(4)));
+    page.add(BlockNumber(0), tuple(100));
+    assert_eq!(listed(&page), [4, 6]);
+    hint::note_unsettled(&mut page, &horizon);
+    page.set_prune_hints(Xid::INVALID);
+    assert!(listed(&page).is_empty() && page.touched.is_none());
+}
+
 /// A HOT update that is only noted is to everybody what it is when it is written out, whatever the
 /// page was before: rows that were locked, updated and pruned.
 #[test]
