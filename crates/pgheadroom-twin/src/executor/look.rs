@@ -237,7 +237,7 @@ impl Table {
             let Some((column, _)) = other.slots_as_keys().filter(|_| index != leaf.index) else {
                 continue;
             };
-            let slot = self.values.slots(row)[column];
+            let slot = self.values.rows.slot(row, column);
             let set = sets.iter().find(|one| one.column == column);
             let key = match set {
                 Some(one) => self

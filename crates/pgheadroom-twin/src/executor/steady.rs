@@ -326,11 +326,7 @@ impl Table {
         let rows = &self.values.rows;
         let has_nulls = rows.has_nulls();
         let row_type = &self.values.row_type;
-        let hoff = if has_nulls {
-            row_type.hoff(&rows.slots(row))
-        } else {
-            row_type.hoff(&[])
-        };
+        let hoff = row_type.hoff_of(has_nulls && rows.kept(row).has_nulls());
         let mut changed = Changed {
             new: [0; MOST_SETS],
             hoff,

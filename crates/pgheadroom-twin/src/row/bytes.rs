@@ -154,8 +154,14 @@ impl RowType {
     /// Bytes of the header with its null bitmap.
     #[inline]
     pub(crate) fn hoff(&self, slots: &[i64]) -> u32 {
-        let bitmap = if slots.contains(&NULL_SLOT) {
-            u32::try_from(slots.len().div_ceil(8)).expect("at most 1600 columns")
+        self.hoff_of(slots.contains(&NULL_SLOT))
+    }
+
+    /// The same of a row that has a NULL, or has none.
+    #[inline]
+    pub(crate) fn hoff_of(&self, has_nulls: bool) -> u32 {
+        let bitmap = if has_nulls {
+            u32::try_from(self.columns.len().div_ceil(8)).expect("at most 1600 columns")
         } else {
             0
         };

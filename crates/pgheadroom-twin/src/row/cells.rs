@@ -118,10 +118,17 @@ impl KeptSlots<'_> {
         self.columns[column].read(self.cells)
     }
 
+    /// Whether a column is NULL.
+    pub fn has_nulls(self) -> bool {
+        let mut columns = self.columns.iter();
+        columns.any(|column| column.read(self.cells) == NULL_SLOT)
+    }
+
     /// Whether a column up to this one is NULL.
     pub fn any_null_to(self, column: usize) -> bool {
-        let mut columns = self.columns[..=column].iter();
-        columns.any(|column| column.read(self.cells) == NULL_SLOT)
+        let columns = &self.columns[..=column];
+        let cells = self.cells;
+        Self { cells, columns }.has_nulls()
     }
 
     /// All of them, one after the other.
