@@ -183,6 +183,7 @@ def test_a_setting_of_the_command_line_is_no_step(
             {},
             PlanWish(settings=True),
             rules=[rule_named("checkpoints-by-wal")],
+            ahead_s=7200.0,  # a rate is told from an hour on, and a cluster may be new
         )
     (finding,) = found.findings
     assert (finding.remedy.sql, finding.remedy.undo) == ((), None)
