@@ -48,7 +48,6 @@ impl Playing {
         if ACTIVE.fetch_add(1, Ordering::SeqCst) == 0 {
             SHORT.store(false, Ordering::SeqCst);
             LARGEST.store(0, Ordering::SeqCst);
-            map_large_blocks();
         }
         let playing = Self(()); // counts itself off should the next line fail
         have(LEAST_BYTES)?;
@@ -201,20 +200,6 @@ fn got(bytes: usize, mut allocate: impl FnMut() -> *mut u8) -> *mut u8 {
         note_large(bytes);
     }
     block
-}
-
-/// Large blocks are mappings of their own, which go back to the system when they are freed. Left
-/// alone, glibc raises the size from which on that is so to that of the largest freed, up to 32 MB,
-/// and smaller blocks of runs that are over stay with the process.
-///
-/// Source: `M_MMAP_THRESHOLD`, mallopt(3).
-fn map_large_blocks() {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    {
-        let bytes = libc::c_int::try_from(LARGE_BYTES).expect("some MB");
-        // SAFETY: the call changes neither blocks that there are nor what may be asked for.
-        unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, bytes) };
-    }
 }
 
 /// Keeps enough aside for a block of this size to grow. Allocates nothing.
