@@ -5,6 +5,7 @@
 //! keeps its session from beginning another, and a cursor's query changes nothing.
 
 use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hasher};
 
 /// Rows of a table that a session's last statement has changed.
 #[derive(Debug, Default)]
@@ -14,11 +15,31 @@ pub(super) struct ChangedRows {
     /// The first so many.
     few: Vec<u32>,
     /// All others.
-    many: HashSet<u32>,
+    many: HashSet<u32, BuildHasherDefault<RowHasher>>,
 }
 
 /// Rows that are looked through one by one: a statement by key has one.
 const FEW_ROWS: usize = 8;
+
+/// Puts rows that follow each other side by side, as statements over many rows change them; the
+/// highest bits, which tell rows of a group apart, depend on all of a number.
+#[derive(Debug, Default, Clone, Copy)]
+struct RowHasher(u64);
+
+impl Hasher for RowHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("rows are numbers");
+    }
+
+    fn write_u32(&mut self, row: u32) {
+        let row = u64::from(row);
+        self.0 = row | (row.wrapping_mul(0x9E37_79B9_7F4A_7C15) & 0x7F << 57);
+    }
+}
 
 impl ChangedRows {
     /// The last statement that changed a row.
@@ -64,7 +85,7 @@ impl ChangedRows {
         self.statement = 0;
         self.few.clear();
         if !self.many.is_empty() {
-            self.many = HashSet::new();
+            self.many = HashSet::default();
         }
     }
 }

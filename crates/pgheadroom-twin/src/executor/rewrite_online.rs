@@ -15,6 +15,7 @@ use std::cell::RefCell;
 
 use pgheadroom_layout::BlockNumber;
 
+use crate::executor::SessionId;
 use crate::executor::concurrent_changes::{ConcurrentChange, ConcurrentChanges};
 use crate::executor::fetch::HeapAccess;
 use crate::executor::rewrite::Rewritten;
@@ -94,7 +95,8 @@ impl Database {
             ));
         }
         self.wal.open_table(table.0);
-        let new = Box::new(old.empty_copy(&mut self.wal)?);
+        let mut new = Box::new(old.empty_copy(&mut self.wal)?);
+        new.switch_to(SessionId(self.procs.active()));
         old.concurrent_changes = Some(ConcurrentChanges::default());
         let rows = old.live_rows(&self.procs);
         let done = Rewritten {
@@ -191,10 +193,12 @@ impl Database {
     }
 
     fn swap(&mut self, rewrite: &mut OnlineRewrite) {
-        let table = rewrite.table;
+        let (table, session) = (rewrite.table, self.session());
         let old = &mut self.tables[table.0];
         std::mem::swap(old, &mut *rewrite.new);
         let (new, old) = (&mut self.tables[table.0], &rewrite.new);
+        new.switch_to(session);
+        new.scratch.takes_long_way = old.scratch.takes_long_way;
         new.counters = old.counters;
         for fork in old.forks() {
             self.wal.drop_fork(fork);
@@ -327,5 +331,54 @@ impl Table {
     fn visit_page(&mut self, tid: Tid, procs: &ProcArray, wal: &mut Wal) {
         let wal = RefCell::new(wal);
         HeapAccess::new(self.heap_parts(), procs, &wal, None).prune_opt(tid.block);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::executor::{Action, Assignment, Assignments, Change, ColumnDefinition};
+    use crate::executor::{IndexDefinition, SessionId};
+    use crate::wal::WalSettings;
+    use pgheadroom_layout::{HeapFillfactor, PgVersion};
+
+    /// Whoever is active stays so in the table that takes the old one's place: what it does there
+    /// is its own, and is undone with its transaction.
+    #[test]
+    fn the_active_session_stays_active() {
+        let behaviour = PgVersion::new(18, 4).unwrap().behaviour();
+        let settings = WalSettings {
+            full_page_writes: true,
+            hints_are_logged: true,
+            is_logical: false,
+        };
+        let mut db = Database::new(behaviour, settings);
+        let column = |name| ColumnDefinition::new(name, "int4").unwrap();
+        let table = db
+            .create_table(TableDefinition {
+                columns: vec![column("k"), column("v")],
+                indexes: vec![IndexDefinition::on_columns(vec![0], true)],
+                fillfactor: HeapFillfactor::new(90).unwrap(),
+            })
+            .unwrap();
+        for key in 1..=40_i64 {
+            db.insert(table, &[key.into(), (key * 10).into()]).unwrap();
+        }
+        db.commit();
+        let second = db.open_session();
+        let rewrite = db.begin_online_rewrite(table).unwrap();
+        db.switch_to(second);
+        db.end_online_rewrite(rewrite).unwrap();
+        let sets = [Assignment {
+            column: 1,
+            change: Change::Add(1),
+        }];
+        let action = Action::Update(Assignments { columns: &sets });
+        assert_eq!(db.by_index(table, 0, &[5], &[5], &action), Ok(1));
+        db.switch_to(SessionId(0));
+        db.switch_to(second);
+        db.rollback();
+        let values = &db.tables[table.0].values;
+        assert_eq!(values.rows.slot(4, 1), 50, "rolled back");
     }
 }

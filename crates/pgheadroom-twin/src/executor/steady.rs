@@ -151,7 +151,7 @@ impl Database {
         key: i64,
         sets: &[Assignment<'_>],
     ) -> bool {
-        // A part's changes are undone by themselves; a cursor asks when a row was changed.
+        // A part's changes are undone by themselves; beside a cursor only the long way was tried.
         let is_plain = self.procs.parts() == 0 && self.sessions.cursors.is_empty();
         if !self.may_take_short_way() || !is_plain {
             return false;

@@ -27,6 +27,8 @@ const PLACE_BYTES: f64 = 8.0;
 /// A column's slot, if all fit 32 bits, and if not.
 const NARROW_BYTES: f64 = 4.0;
 const WIDE_BYTES: f64 = 8.0;
+/// A row that a statement over many changes, in a set that grows (`executor/changed_rows.rs`).
+const CHANGED_BYTES: f64 = 17.0;
 /// The number of an inserted row under its key, in an array that grows.
 const NUMBER_BYTES: f64 = 4.0 * 2.0;
 /// A line pointer with its tuple, in an array that may be half empty.
@@ -98,6 +100,8 @@ struct Shape {
     inserted: f64,
     /// Versions that updates add and nobody removes.
     added: f64,
+    /// Most rows that one statement changes.
+    at_once: f64,
 }
 
 impl Shape {
@@ -132,6 +136,7 @@ impl Shape {
             + self.fillers * filler
             + self.redirected * ITEM_BYTES
             + self.inserted * NUMBER_BYTES
+            + self.at_once * CHANGED_BYTES
             + self.sizes_bytes()
     }
 
@@ -293,6 +298,7 @@ fn own_shapes(spec: &ProfileSpec, transactions: f64) -> Vec<Shape> {
             let rows = &operation.rows_per_statement;
             let each = float(rows.min.saturating_add(rows.max).max(0).unsigned_abs()) / 2.0;
             let (shape, table) = (&mut shapes[position], &spec.table[position]);
+            shape.at_once = shape.at_once.max(float(rows.max.max(0).unsigned_abs()));
             count(spec, operation, statements * each, table, shape);
         }
     }
