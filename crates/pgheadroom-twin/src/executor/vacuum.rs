@@ -324,6 +324,9 @@ impl Database {
             running.scan.hurry();
             running.phase = Phase::Reclaim;
         }
+        if running.phase == Phase::End && self.is_scanned(running.relation) {
+            running.scan.keep_end();
+        }
         let since_then = SinceThen {
             procs: &self.procs,
             oldest_xmin: running.oldest_xmin,

@@ -132,6 +132,11 @@ impl VacuumScan {
         scanned + self.dead_items.pages().len() - self.reclaimed
     }
 
+    /// Its end is not cut off.
+    pub(crate) const fn keep_end(&mut self) {
+        self.options.truncate = false;
+    }
+
     /// From now on nothing but freezing is done.
     ///
     /// Source: `lazy_check_wraparound_failsafe`, src/backend/access/heap/vacuumlazy.c

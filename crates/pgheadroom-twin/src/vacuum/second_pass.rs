@@ -119,7 +119,8 @@ impl Heap {
     ///
     /// Source: `lazy_truncate_heap` and `count_nondeletable_pages`,
     /// src/backend/access/heap/vacuumlazy.c (REL_18_STABLE); `RelationTruncate`,
-    /// src/backend/catalog/storage.c. Differs: the lock is always had at once.
+    /// src/backend/catalog/storage.c. Differs: the lock is had at once, or not tried for where a
+    /// scan has stopped that would come back to the pages.
     fn truncate_empty(
         &mut self,
         nonempty_pages: u32,
