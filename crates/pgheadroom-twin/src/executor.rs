@@ -47,6 +47,8 @@ mod foreign_key;
 mod gin;
 mod hash;
 mod head;
+#[cfg(test)]
+mod histories;
 mod index;
 mod index_definition;
 mod key_code;

@@ -139,19 +139,17 @@ pub(super) struct Waiting {
 }
 
 impl Database {
-    /// Whether a scan of the table has stopped that goes on with TIDs that it knows: its pages have
-    /// to stay until then.
+    /// Whether a statement waits that has found rows of the table, or a cursor reads it: it may
+    /// come back to TIDs that it knows, whose pages have to stay until then.
     ///
     /// Source: `ConditionalLockRelation` in `lazy_truncate_heap`,
-    /// src/backend/access/heap/vacuumlazy.c (REL_18_STABLE): who scans has a lock on the table. A
+    /// src/backend/access/heap/vacuumlazy.c (REL_18_STABLE): who reads has a lock on the table. A
     /// VACUUM of 18.4 tried for 5 s and left the table's 50 pages while an UPDATE waited, and 6
     /// when it had ended.
     pub(super) fn is_scanned(&self, relation: Relation) -> bool {
         let mut parked = self.sessions.parked.iter();
-        let is_parked = parked.any(|waiting| match &waiting.statement {
-            Parked::Index(scan) => scan.table == relation.table,
-            Parked::Bitmap(scan) => scan.table == relation.table,
-            _ => false,
+        let is_parked = parked.any(|waiting| {
+            waiting.xid.is_valid() && waiting.statement.table() == Some(relation.table)
         });
         let mut cursors = self.sessions.cursors.iter();
         let is_open = cursors.any(|cursor| cursor.table() == relation.table);

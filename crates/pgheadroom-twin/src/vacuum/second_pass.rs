@@ -119,8 +119,8 @@ impl Heap {
     ///
     /// Source: `lazy_truncate_heap` and `count_nondeletable_pages`,
     /// src/backend/access/heap/vacuumlazy.c (REL_18_STABLE); `RelationTruncate`,
-    /// src/backend/catalog/storage.c. Differs: the lock is had at once, or not tried for where a
-    /// scan has stopped that would come back to the pages.
+    /// src/backend/catalog/storage.c. Differs: the lock is had at once, or, where a statement
+    /// waits that has found rows of the table, not at all.
     fn truncate_empty(
         &mut self,
         nonempty_pages: u32,
