@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Nothing but time depends on it (`tests/steady_path.rs` plays random workloads with and without
-//! it): a version is as long as the one before, whatever is not assigned
-//! stays, and what both share of their bytes is known from the changed columns.
+//! it): a version is as long as the one before, whatever is not assigned stays, and what both share
+//! of their bytes is known from the changed columns.
 
 use pgheadroom_layout::toast::TOAST_TUPLE_THRESHOLD;
 
@@ -54,9 +54,7 @@ impl Table {
         let shared = |_: &Self| changed.differing.shared(tuple_bytes - hoff);
         let done = self.put_version(version, to, shared)?;
         self.keep_replaced(old, row);
-        self.session.undo.push(row);
-        let slots = self.values.rows.kept(row);
-        slots.append_to(&mut self.session.undo_slots);
+        self.keep_old_slots(row);
         for (set, &slot) in sets.iter().zip(&changed.new) {
             self.values.rows.set(row, set.column, slot);
         }

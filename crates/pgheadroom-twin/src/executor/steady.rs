@@ -280,9 +280,7 @@ impl Table {
             self.counters.on_old_page(true);
         }
         if IS_UNDONE {
-            self.session.undo.push(row);
-            let slots = self.values.rows.kept(row);
-            slots.append_to(&mut self.session.undo_slots);
+            self.keep_old_slots(row);
         }
         self.values.rows.set_place(row, new);
         for (set, &slot) in sets.iter().zip(&changed.new) {

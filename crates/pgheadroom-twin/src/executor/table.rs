@@ -348,9 +348,8 @@ impl Table {
     /// Replaces a row's slots, of which the columns in `changed` differ; a rollback brings the old
     /// ones back.
     pub(super) fn set_slots(&mut self, row: u32, new: &[i64], changed: &[usize]) {
+        self.keep_old_slots(row);
         let old = self.values.rows.kept(row);
-        self.session.undo.push(row);
-        old.append_to(&mut self.session.undo_slots);
         for &column in changed {
             let is_text = self.values.row_type.columns[column].kind.is_kept();
             let replaced = (old.get(column), new[column]);
@@ -359,6 +358,14 @@ impl Table {
             }
         }
         self.values.rows.replace(row, new);
+    }
+
+    /// A row's slots are about to be changed: a rollback brings these back.
+    #[inline]
+    pub(super) fn keep_old_slots(&mut self, row: u32) {
+        self.session.undo.push(row);
+        let slots = self.values.rows.kept(row);
+        slots.append_to(&mut self.session.undo_slots);
     }
 
     /// The hole of a heap page as it is.
