@@ -51,6 +51,7 @@ mod head;
 mod histories;
 mod index;
 mod index_definition;
+mod index_reads;
 mod key_code;
 mod key_numbers;
 mod load;

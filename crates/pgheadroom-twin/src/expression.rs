@@ -31,6 +31,7 @@ pub struct Expression {
     node: Node,
     kind: Kind,
     columns: Vec<usize>,
+    columns_read: Vec<usize>,
 }
 
 /// Why an expression cannot be evaluated.
@@ -155,14 +156,18 @@ impl Expression {
     }
 
     fn of(typed: typing::Typed) -> Self {
-        let mut used = Vec::new();
-        typed.node.collect_columns(&mut used);
-        used.sort_unstable();
-        used.dedup();
+        let [columns, columns_read] = [false, true].map(|only_read| {
+            let mut used = Vec::new();
+            typed.node.collect_columns(only_read, &mut used);
+            used.sort_unstable();
+            used.dedup();
+            used
+        });
         Self {
             node: typed.node,
             kind: typed.kind,
-            columns: used,
+            columns,
+            columns_read,
         }
     }
 
@@ -170,6 +175,11 @@ impl Expression {
     #[must_use]
     pub fn columns(&self) -> &[usize] {
         &self.columns
+    }
+
+    /// Those whose values it looks at, not only whether they are NULL.
+    pub(crate) fn columns_read(&self) -> &[usize] {
+        &self.columns_read
     }
 
     /// The column, if it is nothing else; an index over it is one over the column.
@@ -208,8 +218,9 @@ impl Expression {
 }
 
 impl Node {
-    fn collect_columns(&self, columns: &mut Vec<usize>) {
+    fn collect_columns(&self, only_read: bool, columns: &mut Vec<usize>) {
         match self {
+            Self::IsNull(part) if only_read && matches!(**part, Self::Column(_)) => {}
             Self::Column(column) => columns.push(*column),
             Self::Literal(_) => {}
             Self::Stated(stated) => columns.extend(stated.columns()),
@@ -217,15 +228,15 @@ impl Node {
             | Self::ComparePadded(_, parts)
             | Self::Arithmetic(_, _, parts) => {
                 for part in parts.iter() {
-                    part.collect_columns(columns);
+                    part.collect_columns(only_read, columns);
                 }
             }
             Self::All(parts) | Self::Any(parts) | Self::Call(_, parts) => {
                 for part in parts {
-                    part.collect_columns(columns);
+                    part.collect_columns(only_read, columns);
                 }
             }
-            Self::Not(part) | Self::IsNull(part) => part.collect_columns(columns),
+            Self::Not(part) | Self::IsNull(part) => part.collect_columns(only_read, columns),
         }
     }
 }

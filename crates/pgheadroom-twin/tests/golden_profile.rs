@@ -3,7 +3,7 @@
 //! Origin: `golden/expected/*/profile-*.json`, written by `tools/record_profile_golden.py`, which
 //! plays `golden/profiles/*.toml` on 15.18, 16.14, 18.4 and 19rc1 (one whose columns are compressed
 //! by lz4 on 15.18, 17.12, 18.6 and 19rc1, which were built with it), and `found-*.json`: those of
-//! `golden/found` on 15.20, 16.14 and 18.4.
+//! `golden/found` on 15.18 or 15.20, 16.14 and 18.4.
 
 use std::path::PathBuf;
 
@@ -200,7 +200,7 @@ fn the_storage_of_a_column_counts() {
 /// What random profiles once differed in (`make fuzz`).
 #[test]
 fn found_profiles_agree_with_servers() {
-    for version in ["15.20", "16.14", "18.4"] {
+    for version in ["15.18", "15.20", "16.14", "18.4"] {
         agree(version, "found-", 1);
     }
 }

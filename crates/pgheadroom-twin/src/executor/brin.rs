@@ -130,6 +130,11 @@ impl Brin {
         Ok(brin)
     }
 
+    /// What its summaries are made of.
+    pub fn sources(&self) -> (Option<&Expression>, impl Iterator<Item = &Part>) {
+        (self.predicate.as_ref(), self.keys.iter())
+    }
+
     fn range_of(&self, tid: Tid) -> usize {
         (tid.block.0 / self.pages_per_range) as usize
     }

@@ -232,7 +232,7 @@ impl Table {
         let Some(done) = done else {
             // A model's, in place: nothing new for the indexes, and no version to be HOT.
             if informs_brin {
-                self.inform_brins(old, row, wal)?;
+                self.inform_brins(old, row, &mut writer(procs, wal, statement))?;
             }
             return Ok(());
         };
@@ -243,7 +243,7 @@ impl Table {
         }
         if done.is_hot {
             if informs_brin {
-                self.inform_brins(done.new.tid, row, wal)?;
+                self.inform_brins(done.new.tid, row, &mut writer(procs, wal, statement))?;
             }
             self.hold_trigger_slot(old.block);
             return Ok(());

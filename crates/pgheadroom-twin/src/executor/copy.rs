@@ -116,7 +116,7 @@ impl Database {
                 pinned: None,
                 next: 0,
             };
-            table.insert_entries(entries, None, &self.procs, wal)?;
+            table.insert_entries(entries, None, &mut self.procs, wal)?;
             table.queue_checks(row);
         }
         Ok(())

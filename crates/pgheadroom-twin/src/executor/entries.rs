@@ -11,6 +11,7 @@ use crate::executor::fetch::{Fetched, HeapAccess};
 use crate::executor::index::Index;
 use crate::executor::session_table::Entries;
 use crate::executor::table::Table;
+use crate::executor::toast::Writer;
 use crate::executor::{Assignments, SessionId, StatementError};
 use crate::gin::Surroundings;
 use crate::page::Tid;
@@ -28,20 +29,29 @@ impl Table {
         &mut self,
         mut entries: Entries,
         assigned: Option<&Assignments<'_>>,
-        procs: &ProcArray,
+        procs: &mut ProcArray,
         wal: &mut Wal,
     ) -> Result<(), StatementError> {
         if !self.has_indexes() {
             return Ok(());
         }
-        let wal = RefCell::new(wal);
+        let statement = self.session.changed.statement();
+        let mut to = Writer {
+            procs,
+            wal,
+            statement,
+        };
         let Entries {
             tid, row, pinned, ..
         } = entries;
         let mut indexes = std::mem::take(&mut self.indexes.btrees);
         let mut result = Ok(());
         for index in &mut indexes[entries.next..] {
-            result = self.insert_entry(index, tid, row, assigned, pinned, procs, &wal);
+            result = self.read_for_index(row, index.sources(), Some(statement), &mut to);
+            if result.is_ok() {
+                let wal = RefCell::new(&mut *to.wal);
+                result = self.insert_entry(index, tid, row, assigned, pinned, to.procs, &wal);
+            }
             if result.is_err() {
                 break;
             }
@@ -52,10 +62,9 @@ impl Table {
             self.session.entries = Some(entries);
         }
         result?;
-        let wal = wal.into_inner();
-        self.insert_into_hashes(tid, row, wal)?;
-        self.insert_into_gins(tid, row, procs, wal)?;
-        self.inform_brins(tid, row, wal)
+        self.insert_into_hashes(tid, row, &mut to)?;
+        self.insert_into_gins(tid, row, &mut to)?;
+        self.inform_brins(tid, row, &mut to)
     }
 
     /// An entry for a new row version in every hash index.
@@ -63,13 +72,16 @@ impl Table {
         &mut self,
         tid: Tid,
         row: u32,
-        wal: &mut Wal,
+        to: &mut Writer<'_>,
     ) -> Result<(), StatementError> {
         let mut hashes = std::mem::take(&mut self.indexes.hashes);
         let mut result = Ok(());
         for hash in &mut hashes {
-            match hash.code(self.row_view(row)) {
-                Ok(Some(code)) => hash.index.insert(code, tid, wal),
+            let code = self
+                .read_for_index(row, hash.sources(), Some(to.statement), to)
+                .and_then(|()| hash.code(self.row_view(row)));
+            match code {
+                Ok(Some(code)) => hash.index.insert(code, tid, to.wal),
                 Ok(None) => {}
                 Err(error) => {
                     result = Err(error);
@@ -86,18 +98,21 @@ impl Table {
         &mut self,
         tid: Tid,
         row: u32,
-        procs: &ProcArray,
-        wal: &mut Wal,
+        to: &mut Writer<'_>,
     ) -> Result<(), StatementError> {
         let mut gins = std::mem::take(&mut self.indexes.gins);
         let mut result = Ok(());
-        let around = &mut Surroundings {
-            wal,
-            is_removable: &|xid| procs.is_removable(xid),
-            session: SessionId(procs.active()),
-        };
         for gin in &mut gins {
-            match gin.keys.of(self.row_view(row)) {
+            let keys = self
+                .read_for_index(row, gin.keys.sources(), Some(to.statement), to)
+                .and_then(|()| gin.keys.of(self.row_view(row)));
+            let procs = &*to.procs;
+            let around = &mut Surroundings {
+                wal: to.wal,
+                is_removable: &|xid| procs.is_removable(xid),
+                session: SessionId(procs.active()),
+            };
+            match keys {
                 Ok(keys) => gin.index.insert(keys, tid, around),
                 Err(error) => {
                     result = Err(error);
@@ -119,13 +134,15 @@ impl Table {
         &mut self,
         tid: Tid,
         row: u32,
-        wal: &mut Wal,
+        to: &mut Writer<'_>,
     ) -> Result<(), StatementError> {
         let mut brins = std::mem::take(&mut self.indexes.brins);
         let mut result = Ok(());
         for brin in &mut brins {
             let statement = self.session.changed.statement();
-            result = brin.insert(self.row_view(row), tid, statement, wal);
+            result = self
+                .read_for_index(row, brin.sources(), Some(statement), to)
+                .and_then(|()| brin.insert(self.row_view(row), tid, statement, to.wal));
             if result.is_err() {
                 break;
             }

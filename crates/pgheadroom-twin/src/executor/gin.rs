@@ -76,6 +76,12 @@ impl Gin {
 }
 
 impl Keys {
+    /// What they are made of.
+    pub fn sources(&self) -> (Option<&Expression>, impl Iterator<Item = &Part>) {
+        let parts = self.parts.iter().map(|(part, _)| part);
+        (self.predicate.as_ref(), parts)
+    }
+
     /// The keys of a row, column by column and each column's in order; none where the predicate
     /// leaves the row out.
     ///

@@ -37,6 +37,11 @@ impl Hash {
         }
     }
 
+    /// What its codes are made of.
+    pub fn sources(&self) -> (Option<&Expression>, impl Iterator<Item = &Part>) {
+        (self.predicate.as_ref(), std::iter::once(&self.key))
+    }
+
     /// The hash code of a row; `None` for NULL, and where the predicate leaves the row out.
     ///
     /// Source: `_hash_convert_tuple`, src/backend/access/hash/hashutil.c (REL_18_STABLE).

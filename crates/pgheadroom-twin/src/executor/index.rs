@@ -255,6 +255,12 @@ impl Index {
         Ok(())
     }
 
+    /// What its entries are made of.
+    pub fn sources(&self) -> (Option<&Expression>, impl Iterator<Item = &Part>) {
+        let parts = self.keys.iter().chain(&self.include);
+        (self.predicate.as_ref(), parts)
+    }
+
     /// The entry of a row, as the statement that makes it has its values, or as they are stored;
     /// `None` when the predicate leaves it out.
     ///
@@ -438,6 +444,14 @@ pub(super) fn parts_of(keys: Vec<IndexKey>, row_type: &RowType) -> Vec<Part> {
 }
 
 impl Part {
+    /// Columns of the table whose values it is made of.
+    pub fn columns_read(&self) -> &[usize] {
+        match &self.source {
+            IndexKey::Column(column) => std::slice::from_ref(column),
+            IndexKey::Expression(expression) => expression.columns_read(),
+        }
+    }
+
     pub fn found(&self, row: Row<'_>) -> Result<Found, StatementError> {
         let expression = match &self.source {
             IndexKey::Column(column) => {

@@ -18,6 +18,7 @@ use crate::executor::index::Index;
 use crate::executor::index_definition::IndexMethod;
 use crate::executor::rewrite::holes;
 use crate::executor::table::Table;
+use crate::executor::toast::Writer;
 use crate::executor::{Database, Relation, StatementError, TableId};
 use crate::heap::Heap;
 use crate::page::{LinePointer, Tid, Tuple, index_of, offset_of};
@@ -44,9 +45,9 @@ impl Database {
         self.procs.assign();
         let of = &mut self.tables[table.0];
         self.procs.object_ids.skip(of.oids_of_reindex(index));
-        let mut done = of.reindex(index, &self.procs, &mut self.wal);
+        let mut done = of.reindex(index, &mut self.procs, &mut self.wal);
         if index.is_none() && done.is_ok() {
-            done = of.reindex_toast(&self.procs, &mut self.wal);
+            done = of.reindex_toast(&mut self.procs, &mut self.wal);
         }
         self.procs.commit();
         done?;
@@ -66,7 +67,7 @@ impl Table {
     fn reindex(
         &mut self,
         index: Option<usize>,
-        procs: &ProcArray,
+        procs: &mut ProcArray,
         wal: &mut Wal,
     ) -> Result<(), StatementError> {
         let found = indexed_versions(&self.heap, procs);
@@ -75,6 +76,13 @@ impl Table {
         let positions = 0..self.indexes.definitions.len();
         for position in positions.filter(|position| index.is_none_or(|one| one == *position)) {
             self.note_all_hints(procs, wal);
+            let definition = self.indexes.definitions[position].clone();
+            let mut to = Writer {
+                procs,
+                wal,
+                statement: 0, // nothing is stored
+            };
+            self.read_for_build(&definition, &found, &mut to)?;
             if let Some(btree) = self.indexes.btree_positions[position] {
                 self.reindex_btree(position, btree, &rows, wal)?;
             } else if self.indexes.definitions[position].method == IndexMethod::Hash {
@@ -96,7 +104,11 @@ impl Table {
     }
 
     /// The index of its TOAST table, if the server has one.
-    fn reindex_toast(&mut self, procs: &ProcArray, wal: &mut Wal) -> Result<(), StatementError> {
+    fn reindex_toast(
+        &mut self,
+        procs: &mut ProcArray,
+        wal: &mut Wal,
+    ) -> Result<(), StatementError> {
         if !self.needs_toast_table() {
             return Ok(());
         }

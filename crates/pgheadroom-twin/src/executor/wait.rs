@@ -181,7 +181,7 @@ impl Database {
             }
             Parked::Insert(id) => {
                 let table = &mut self.tables[id.0];
-                let done = table.resume_entries(None, &self.procs, &mut self.wal);
+                let done = table.resume_entries(None, &mut self.procs, &mut self.wal);
                 let done = done.map(|row| table.queue_checks(row));
                 self.park(done, || Parked::Insert(id))
             }
@@ -399,7 +399,7 @@ impl Table {
     pub(super) fn resume_entries(
         &mut self,
         assigned: Option<&Assignments<'_>>,
-        procs: &ProcArray,
+        procs: &mut ProcArray,
         wal: &mut Wal,
     ) -> Result<u32, StatementError> {
         let entries: Entries = self.session.entries.take().expect("entries to add");

@@ -113,6 +113,7 @@ impl Expression {
         Ok(Self {
             node: Node::Stated(Box::new(stated)),
             kind,
+            columns_read: read.clone(),
             columns: read,
         })
     }
