@@ -516,6 +516,10 @@ class Simulated:
         """VACUUMs that looked at pages that they might have skipped, from a place that is drawn."""
 
     @property
+    def samples_drawn(self) -> int:
+        """ANALYZEs that read values out of line of rows that are drawn."""
+
+    @property
     def pointers_in_doubt(self) -> int:
         """Values out of line whose pointers may share other bytes with those they replaced."""
 

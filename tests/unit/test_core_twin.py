@@ -58,6 +58,52 @@ def test_a_result_adds_up() -> None:
         assert done.server == "18.4"
 
 
+def test_analyze_draws_rows_of_larger_tables() -> None:
+    """
+    ANALYZE reads the arrays of 300 drawn rows of 400, and the run says so; of all, it draws none.
+
+    A server of 18.4 had 10,235 to 10,238 records in three runs with the smaller sample, and in one
+    with the larger as many as foreseen.
+    """
+    text = {"min_bytes": 2900, "max_bytes": 3100}
+    columns = [
+        {"name": "id", "type": "int4"},
+        {"name": "s", "type": "text", "width": text, "storage": "external"},
+        {
+            "name": "x",
+            "type": "int8[]",
+            "elements": {"min": 260, "max": 290, "ndistinct": 40},
+            "storage": "external",
+        },
+    ]
+    index = {"name": "t_pkey", "columns": ["id"], "unique": True}
+
+    def records(target: int, seed: int) -> int:
+        data = {
+            "schema_version": 1,
+            "server": {
+                "full_page_writes": False,
+                "settings": {"default_statistics_target": str(target)},
+            },
+            "table": [{"name": "t", "rows": 400, "columns": columns, "indexes": [index]}],
+            "operation": [{"table": "t", "kind": "update", "sets": ["s"]}],
+            "run": {
+                "operations": 1000,
+                "maintenance": [{"do": "analyze", "table": "t", "after": 990}],
+            },
+        }
+        text = json.dumps(to_json(parse_profile(data)))
+        done = _core.simulate(text, "18.4", interleaving=seed)
+        assert done.samples_drawn == (target == 1)
+        assert any("of which rows ANALYZE" in said for said in done.approximations) == (target == 1)
+        return sum(count for count, *_ in done.by_record.values())
+
+    drawn = {records(1, seed) for seed in range(4)}
+    (whole,) = {records(2, seed) for seed in range(2)}
+    assert len(drawn) > 1
+    assert max(drawn) < whole
+
+
 def test_runs_on_threads_agree() -> None:
     """The same arguments give the same result, also side by side without the GIL."""
     text = _profile()

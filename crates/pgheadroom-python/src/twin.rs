@@ -245,6 +245,11 @@ impl Simulated {
     }
 
     #[getter]
+    fn samples_drawn(&self) -> u64 {
+        self.outcome.samples_drawn
+    }
+
+    #[getter]
     fn pointers_in_doubt(&self) -> u64 {
         self.outcome.pointers_in_doubt
     }

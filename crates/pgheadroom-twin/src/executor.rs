@@ -29,6 +29,7 @@ use crate::wal::{RecordType, Wal, WalSettings};
 use crate::watch::PageLife;
 
 mod analyze;
+mod analyze_reads;
 mod bitmap_scan;
 mod brin;
 mod build;
@@ -187,6 +188,7 @@ pub struct Database {
     compression: compression::Compression,
     freeze_ages: parameters::FreezeAges<u32>,
     eager: vacuum::EagerScans,
+    samples: analyze_reads::Samples,
     gin_settings: GinSettings,
     memory_settings: MemorySettings,
     parallel_settings: vacuum::ParallelSettings,
@@ -210,6 +212,7 @@ impl Database {
             compression: compression::Compression::default(),
             freeze_ages: parameters::FreezeAges::DEFAULT,
             eager: vacuum::EagerScans::default(),
+            samples: analyze_reads::Samples::default(),
             gin_settings: GinSettings::default(),
             memory_settings: MemorySettings::default(),
             parallel_settings: vacuum::ParallelSettings::default(),
@@ -238,9 +241,10 @@ impl Database {
         self.procs.object_ids.skip(count);
     }
 
-    /// From now on how many values of statistics are out of line is drawn from this seed, and what
-    /// depends on it counted.
+    /// From now on it is drawn from this seed which rows of larger tables ANALYZE samples, and how
+    /// many values of statistics are out of line; what depends on it is counted.
     pub const fn draw_statistics(&mut self, seed: u64) {
+        self.samples.seed = seed;
         self.procs.object_ids.draw(seed);
     }
 

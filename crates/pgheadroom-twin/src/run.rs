@@ -98,6 +98,8 @@ pub struct Outcome {
     pub approximations: Vec<String>,
     /// How many VACUUMs looked at pages that they might have skipped, from a place that is drawn.
     pub eager_scans: u64,
+    /// How many ANALYZEs have read values out of line of rows that are drawn.
+    pub samples_drawn: u64,
     /// Values out of line whose pointers may share other bytes with those they replaced.
     pub pointers_in_doubt: u64,
     /// What of it is a model, if it is no server's.
@@ -195,12 +197,16 @@ fn play_in(
     if db.eager_scans() > 0 {
         approximations.push(EAGER_SCANS.to_owned());
     }
+    if db.samples_drawn() > 0 {
+        approximations.push(SAMPLES.to_owned());
+    }
     if approximations.is_empty() && db.pointers_in_doubt() > 0 {
         approximations.push(POINTERS.to_owned());
     }
     let outcome = Outcome {
         approximations,
         eager_scans: db.eager_scans(),
+        samples_drawn: db.samples_drawn(),
         pointers_in_doubt: db.pointers_in_doubt(),
         model: conditions
             .models
@@ -216,6 +222,10 @@ fn play_in(
 /// What nobody knows of a VACUUM of 18.
 const EAGER_SCANS: &str = "where VACUUM begins to look at all-visible pages of tables from 64 \
      MiB, to freeze them, is drawn, as a server of 18 and later does";
+
+/// What nobody knows of an ANALYZE of many rows.
+const SAMPLES: &str = "of which rows ANALYZE reads values out of line, whose pages it prunes, is \
+     drawn, as a server does where a table has more rows or pages than the sample";
 
 /// What nobody knows of an ANALYZE of long values.
 const POINTERS: &str = "how many values of pg_statistic an ANALYZE stores out of line, which takes \
@@ -364,6 +374,7 @@ pub(crate) fn outcome(
         by_record: by_record(db),
         approximations: Vec::new(),
         eager_scans: 0,
+        samples_drawn: 0,
         pointers_in_doubt: 0,
         model: None,
         order: Vec::new(),

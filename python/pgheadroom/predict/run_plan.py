@@ -256,10 +256,10 @@ class RunPlan:
         )
 
     def draws_only(self, cell: int, first: _core.Simulated) -> bool:
-        """Whether all that is not exact is drawn: eager scans of VACUUM, OIDs of ANALYZE."""
+        """Whether all that is not exact is drawn: eager scans of VACUUM; ANALYZE's rows, OIDs."""
         if self.is_drawn or self.samples is not None:
             return False
-        drawn = first.eager_scans + first.pointers_in_doubt
+        drawn = first.eager_scans + first.samples_drawn + first.pointers_in_doubt
         return drawn > 0 and _is_alone(self.cells[cell], self.told(cell), first)
 
     def images_only(self, cell: int, first: _core.Simulated) -> bool:

@@ -1,4 +1,5 @@
-//! ANALYZE of a table: the pages it reads, the hints it leaves, the rows it counts.
+//! ANALYZE of a table: the pages it reads, the hints it leaves, the rows it counts; what it reads
+//! out of line is in `analyze_reads.rs`.
 
 use pgheadroom_layout::BlockNumber;
 
@@ -44,8 +45,8 @@ impl Database {
         brins.iter_mut().for_each(Brin::end_analyze);
     }
 
-    /// Reads a table as ANALYZE does, at most so many pages of it. Sessions have to forget where
-    /// they inserted last when it ends.
+    /// Reads a table as ANALYZE does, at most so many pages and rows of it. Sessions have to
+    /// forget where they inserted last when it ends.
     ///
     /// Source: `acquire_sample_rows`, src/backend/commands/analyze.c;
     /// `heapam_scan_analyze_next_tuple`, src/backend/access/heap/heapam_handler.c
@@ -53,19 +54,17 @@ impl Database {
     pub fn analyze(&mut self, table: TableId, max_pages: u32) -> Analyzed {
         self.end_analyze(table);
         let procs = &self.procs;
-        let table = &mut self.tables[table.0];
-        let pages = table.heap.page_count();
+        let of = &mut self.tables[table.0];
+        let pages = of.heap.page_count();
         let sampled = pages.min(max_pages);
         let (mut live, mut dead) = (0_u64, 0_u64);
         let committed_before = procs.committed_before();
-        for number in 0..sampled {
-            let block = u64::from(number) * u64::from(pages) / u64::from(sampled);
-            let block = BlockNumber(u32::try_from(block).unwrap_or(u32::MAX));
-            if table.heap.note_hints(block, procs) {
-                let hole = table.heap.pages()[block.0 as usize].exact_free_space();
-                self.wal.hint(table.forks.main, block, hole);
+        for block in sampled_blocks(pages, max_pages) {
+            if of.heap.note_hints(block, procs) {
+                let hole = of.heap.pages()[block.0 as usize].exact_free_space();
+                self.wal.hint(of.forks.main, block, hole);
             }
-            let page = &table.heap.pages()[block.0 as usize];
+            let page = &of.heap.pages()[block.0 as usize];
             for offset in page.offsets() {
                 if let Some(plain) = page.plain(offset) {
                     if plain.xmin < committed_before {
@@ -97,10 +96,21 @@ impl Database {
             }
             (rows as f64 / f64::from(sampled) * f64::from(pages) + 0.5).floor()
         };
-        Analyzed {
+        let found = Analyzed {
             pages_read: sampled,
             live_rows: whole(live),
             dead_rows: whole(dead),
-        }
+        };
+        self.read_sample(table, max_pages);
+        found
     }
+}
+
+/// Pages of a sample of at most so many.
+pub(super) fn sampled_blocks(pages: u32, max_pages: u32) -> impl Iterator<Item = BlockNumber> {
+    let sampled = pages.min(max_pages);
+    (0..sampled).map(move |number| {
+        let block = u64::from(number) * u64::from(pages) / u64::from(sampled);
+        BlockNumber(u32::try_from(block).unwrap_or(u32::MAX))
+    })
 }

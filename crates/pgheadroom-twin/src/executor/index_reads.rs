@@ -37,6 +37,21 @@ impl Table {
         statement: Option<u32>,
         to: &mut Writer<'_>,
     ) -> Result<(), StatementError> {
+        let parts = parts.map(Part::columns_read);
+        self.read_for_parts(row, (predicate, parts), statement, to)
+    }
+
+    /// The same, by the columns that each part looks at.
+    ///
+    /// # Errors
+    /// When the predicate fails.
+    pub(super) fn read_for_parts<'a>(
+        &mut self,
+        row: u32,
+        (predicate, parts): (Option<&'a Expression>, impl Iterator<Item = &'a [usize]>),
+        statement: Option<u32>,
+        to: &mut Writer<'_>,
+    ) -> Result<(), StatementError> {
         if !self.values.texts.has_forms() {
             return Ok(());
         }
@@ -47,8 +62,8 @@ impl Table {
             ids.extend(columns.filter_map(|&column| self.id_in_slot(row, column, statement)));
             is_in = predicate.is_true(self.row_view(row))?;
         }
-        for part in parts.take_while(|_| is_in) {
-            let columns = part.columns_read().iter();
+        for columns in parts.take_while(|_| is_in) {
+            let columns = columns.iter();
             ids.extend(columns.filter_map(|&column| self.id_in_slot(row, column, statement)));
         }
         self.read_values(&ids, false, to);

@@ -4,11 +4,6 @@ use crate::executor::rewrite::Keeps;
 use crate::executor::{Database, Relation, StatementError, TableId};
 use crate::vacuum::VacuumOptions;
 
-/// Pages that ANALYZE reads at most with the default statistics target.
-///
-/// Source: `std_typanalyze`, src/backend/commands/analyze.c (REL_18_STABLE): 300 times the target.
-const ANALYZED_PAGES: u32 = 300 * 100;
-
 /// A command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Maintenance {
@@ -84,7 +79,7 @@ impl Database {
         assert!(self.procs.current().is_none(), "ANALYZE in a transaction");
         self.procs.begin_statement();
         self.procs.compute_horizons();
-        let found = self.analyze(table, ANALYZED_PAGES);
+        let found = self.analyze(table, self.samples.rows);
         if found.live_rows > 0.0 {
             self.procs.assign();
         }

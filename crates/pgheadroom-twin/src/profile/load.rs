@@ -87,6 +87,7 @@ pub fn database(server: &ServerSpec, version: PgVersion) -> Database {
     let mut db = Database::new(behaviour, settings);
     db.set_freeze_ages(server.freeze_ages());
     db.set_eager_fails(server.eager_fails());
+    db.set_statistics_target(server.statistics_target());
     db.set_gin_settings(gin);
     db.set_memory_settings(memory);
     db.set_parallel_settings(server.parallel_settings());

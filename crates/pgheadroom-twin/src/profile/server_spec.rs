@@ -82,6 +82,15 @@ impl ServerSpec {
         setting_values::whole(name, self.settings.get(name)?)
     }
 
+    /// `default_statistics_target`.
+    #[must_use]
+    pub fn statistics_target(&self) -> u32 {
+        let name = "default_statistics_target";
+        let target = self.settings.get(name);
+        let target = target.and_then(|value| setting_values::whole(name, value));
+        target.unwrap_or(100)
+    }
+
     /// How rows come to GINs.
     #[must_use]
     pub fn gin_settings(&self, behaviour: &Behaviour) -> GinSettings {
