@@ -24,7 +24,7 @@ TEST_SERVERS = PGHEADROOM_TEST_SERVERS="$$(ls -d .servers/*/package 2>/dev/null 
 SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder
 SERVER_TESTS := tests/cli tests/postgres tests/report tests/extension
 
-.PHONY: help setup demo docs site test ready test-long check check-pg lint types unit rust mutants golden record fuzz coverage fuzz-inputs fuzz-profiles fuzz-twin fuzz-wal bench bench-advice bench-extension bench-wal public-schemas wal-truth doctor-truth accuracy wheel extension test-extension lint-release changelog servers lock clean
+.PHONY: help setup demo docs site test ready test-long check check-pg lint types unit rust mutants golden record fuzz coverage fuzz-inputs fuzz-profiles fuzz-twin fuzz-wal bench bench-advice bench-extension bench-wal public-schemas wal-truth doctor-truth accuracy wheel extension test-extension lint-release pgo changelog servers lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -40,8 +40,9 @@ $(STAMPS)/venv: requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes --requirement requirements.lock
 	@mkdir -p $(STAMPS) && touch $@
 
-# Where the wheel's libclang is, for cargo; a LIBCLANG_PATH that is set goes before it.
-.cargo/config.toml: $(STAMPS)/venv tools/build/pgheadroom_build.py
+# Where the wheel's libclang is, for cargo; a LIBCLANG_PATH that is set goes before it. And how often
+# branches are taken, for rustc.
+.cargo/config.toml: $(STAMPS)/venv tools/build/pgheadroom_build.py $(wildcard tools/build/pgo-*)
 	@$(BIN)/python tools/build/pgheadroom_build.py
 
 # One of the two is installed at a time.
@@ -169,6 +170,9 @@ record: setup servers ## What servers do in the scenarios (15, 16 and 18, and 17
 servers: $(STAMPS)/venv ## Further servers for the tests: npm's 17 and 18, Debian's 17, 18 and 19
 	-@tools/fetch-servers .servers
 	-@PYTHONPATH=tools $(BIN)/python -m debian_servers .servers/debian
+
+pgo: setup ## Count how often each branch of the core is taken, for the compiler (ten minutes; needs llvm-tools)
+	$(BIN)/python tools/pgo.py
 
 wheel: setup ## A wheel for this platform in dist/, started where there is no cargo
 	rm -f dist/*.whl
