@@ -1,7 +1,7 @@
 # pgheadroom with its embedded servers: docker build -t pgheadroom . && docker run --rm pgheadroom demo
 #
 # The core is built in the first stage; the second has no compiler.
-FROM rust:1-slim-bookworm AS build
+FROM rust:1.95.0-slim-bookworm AS build
 SHELL ["/bin/bash", "-o", "pipefail", "-c"]
 # hadolint ignore=DL3008
 RUN apt-get update \

@@ -20,7 +20,7 @@ use crate::executor::analyze::sampled_blocks;
 use crate::executor::index_definition::{IndexDefinition, IndexKey};
 use crate::executor::table::Table;
 use crate::executor::toast::Writer;
-use crate::executor::{Database, StatementError, TableId};
+use crate::executor::{Database, TableId};
 use crate::page::LinePointer;
 use crate::pgbench::Prng;
 use crate::procarray::ProcArray;
@@ -107,6 +107,9 @@ impl Database {
         self.settle_images();
         let of = &mut self.tables[table.0];
         let mut rows = of.sampled_rows(most, &self.procs);
+        if !of.has_values_to_read(&rows) {
+            return;
+        }
         if rows.len() > most as usize || of.heap.page_count() > most {
             rows = self.samples.draw(rows, most as usize);
         }
@@ -115,8 +118,7 @@ impl Database {
             wal: &mut self.wal,
             statement: 0, // nothing is stored
         };
-        let done = of.read_for_analyze(&rows, &mut to);
-        done.expect("predicates that were evaluated for these rows before");
+        of.read_for_analyze(&rows, &mut to);
         self.settle_images();
     }
 }
@@ -150,13 +152,31 @@ impl Table {
         rows
     }
 
-    /// # Errors
-    /// When a predicate fails.
-    fn read_for_analyze(
-        &mut self,
-        sample: &[u32],
-        to: &mut Writer<'_>,
-    ) -> Result<(), StatementError> {
+    /// Whether these rows have any value out of line that ANALYZE may read.
+    fn has_values_to_read(&self, rows: &[u32]) -> bool {
+        let is_evaluated = self.indexes.definitions.iter().any(is_evaluated);
+        let mut columns = (0..self.values.row_type.columns.len()).map(|column| {
+            let of_kind = longest_read(self.values.row_type.columns[column].kind).iter();
+            let longest = if is_evaluated {
+                Some(&u32::MAX)
+            } else {
+                of_kind.max()
+            };
+            (column, longest.copied().unwrap_or(0))
+        });
+        columns.any(|(column, longest)| {
+            let mut slots = rows.iter().map(|&row| self.values.slot(row, column));
+            longest > 0 && slots.any(|slot| self.is_out_of_line(column, slot, longest))
+        })
+    }
+
+    /// Whether a value of at most this length with its header lies out of line.
+    fn is_out_of_line(&self, column: usize, slot: i64, longest: u32) -> bool {
+        self.external_id(column, slot).is_some()
+            && self.values.texts.get(slot).len() + VARHDRSZ <= longest
+    }
+
+    fn read_for_analyze(&mut self, sample: &[u32], to: &mut Writer<'_>) {
         for column in 0..self.values.row_type.columns.len() {
             for &longest in longest_read(self.values.row_type.columns[column].kind) {
                 for &row in sample {
@@ -171,7 +191,7 @@ impl Table {
             }
         }
         let definitions = self.indexes.definitions.iter();
-        let definitions = definitions.filter(|one| one.predicate.is_some() || has_expression(one));
+        let definitions = definitions.filter(|one| is_evaluated(one));
         for definition in definitions.cloned().collect::<Vec<_>>() {
             for &row in sample {
                 let columns = definition.keys.iter().filter_map(|key| match key {
@@ -179,16 +199,17 @@ impl Table {
                     IndexKey::Column(_) => None,
                 });
                 let sources = (definition.predicate.as_ref(), columns);
-                self.read_for_parts(row, sources, None, to)?;
+                // Where it fails it has never been in the index: of a transaction that is waiting.
+                let _ = self.read_for_parts(row, sources, None, to);
             }
         }
-        Ok(())
     }
 }
 
-fn has_expression(definition: &IndexDefinition) -> bool {
+/// Whether an index has a predicate, or an expression among its keys.
+fn is_evaluated(definition: &IndexDefinition) -> bool {
     let is_expression = |key: &IndexKey| matches!(key, IndexKey::Expression(_));
-    definition.keys.iter().any(is_expression)
+    definition.predicate.is_some() || definition.keys.iter().any(is_expression)
 }
 
 /// The longest values that are read, for each time that ANALYZE goes through a column.

@@ -167,6 +167,7 @@ impl Table {
             row,
             pinned: None,
             next: 0,
+            has_values: false,
         };
         if !self.has_indexes() {
             self.values.rows.set_place(row, placed.tid); // for an index that is built later
@@ -254,6 +255,7 @@ impl Table {
             row,
             pinned: Some(old.block),
             next: 0,
+            has_values: false,
         };
         self.insert_entries(entries, assigned, procs, wal)?;
         self.hold_trigger_slot(old.block);

@@ -115,6 +115,7 @@ impl Database {
                 row,
                 pinned: None,
                 next: 0,
+                has_values: false,
             };
             table.insert_entries(entries, None, &mut self.procs, wal)?;
             table.queue_checks(row);

@@ -47,7 +47,9 @@ impl Table {
         let mut indexes = std::mem::take(&mut self.indexes.btrees);
         let mut result = Ok(());
         for index in &mut indexes[entries.next..] {
-            result = self.read_for_index(row, index.sources(), Some(statement), &mut to);
+            if !std::mem::take(&mut entries.has_values) {
+                result = self.read_for_index(row, index.sources(), Some(statement), &mut to);
+            }
             if result.is_ok() {
                 let wal = RefCell::new(&mut *to.wal);
                 result = self.insert_entry(index, tid, row, assigned, pinned, to.procs, &wal);
@@ -59,6 +61,7 @@ impl Table {
         }
         self.indexes.btrees = indexes;
         if matches!(result, Err(StatementError::Waits(_))) {
+            entries.has_values = true;
             self.session.entries = Some(entries);
         }
         result?;

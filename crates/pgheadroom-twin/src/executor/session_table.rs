@@ -150,4 +150,6 @@ pub(super) struct Entries {
     pub pinned: Option<BlockNumber>,
     /// The first index that has none yet.
     pub next: usize,
+    /// Whether that one has its values, and only searches for a place anew.
+    pub has_values: bool,
 }
