@@ -40,9 +40,12 @@ $(STAMPS)/venv: requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes --requirement requirements.lock
 	@mkdir -p $(STAMPS) && touch $@
 
+FORCE:
+
 # Where the wheel's libclang is, for cargo; a LIBCLANG_PATH that is set goes before it. And how often
 # branches are taken, for rustc.
-.cargo/config.toml: $(STAMPS)/venv tools/build/pgheadroom_build.py $(wildcard tools/build/pgo-*)
+# Asked for each time, and written where it is another: a compiler may be.
+.cargo/config.toml: $(STAMPS)/venv FORCE
 	@$(BIN)/python tools/build/pgheadroom_build.py
 
 # One of the two is installed at a time.
@@ -171,7 +174,7 @@ servers: $(STAMPS)/venv ## Further servers for the tests: npm's 17 and 18, Debia
 	-@tools/fetch-servers .servers
 	-@PYTHONPATH=tools $(BIN)/python -m debian_servers .servers/debian
 
-pgo: setup ## Count how often each branch of the core is taken, for the compiler (ten minutes; needs llvm-tools)
+pgo: setup ## Count how often each branch of the core is taken, for the compiler (ten minutes and more; needs llvm-tools)
 	$(BIN)/python tools/pgo.py
 
 wheel: setup ## A wheel for this platform in dist/, started where there is no cargo

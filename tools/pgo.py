@@ -18,6 +18,7 @@ import base64
 import json
 import lzma
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -56,7 +57,7 @@ def main() -> int:
     shutil.rmtree(made, ignore_errors=True)
     environment = os.environ | {
         "CARGO_TARGET_DIR": str(target),
-        "RUSTFLAGS": f"-Cprofile-generate={made}",
+        "CARGO_ENCODED_RUSTFLAGS": f"-Cprofile-generate={made}",
     }
     with tempfile.TemporaryDirectory(prefix="pgh-pgo-") as folder:
         module = _module(Path(folder), environment)
@@ -75,6 +76,7 @@ def main() -> int:
         raw = sorted(str(path) for path in made.glob("*.profraw"))
         new = Path(folder) / "merged.profdata"
         _run([str(tool), "merge", "-sparse", "--function=pgheadroom", "-o", str(new), *raw])
+        _expect_one_core(new.read_bytes())
         packed = lzma.compress(new.read_bytes(), preset=9 | lzma.PRESET_EXTREME)
         counts.write_bytes(base64.encodebytes(packed))
     print(f"{counts.relative_to(ROOT)}: {counts.stat().st_size:,} bytes of {len(raw)} programs")
@@ -93,7 +95,8 @@ def _module(folder: Path, environment: dict[str, str]) -> Path:
 
 def _benches(environment: dict[str, str]) -> list[Path]:
     asked = [argument for bench in BENCHES for argument in ("--bench", bench)]
-    command = ["cargo", "bench", "--locked", "--package=pgheadroom-twin", "--no-run"]
+    # Of the whole workspace, as features of what it depends on are among the names of functions.
+    command = ["cargo", "bench", "--locked", "--no-run"]
     said = subprocess.run(
         [*command, *asked, "--message-format=json"],
         cwd=ROOT,
@@ -107,6 +110,13 @@ def _benches(environment: dict[str, str]) -> list[Path]:
         for message in messages
         if message.get("executable") and message["target"]["name"] in BENCHES
     ]
+
+
+def _expect_one_core(counts: bytes) -> None:
+    """The module's functions have the names of the benchmarks', or these teach it nothing."""
+    found = set(re.findall(rb"pgheadroom_twin\.[0-9a-f]{16}", counts))
+    if len(found) != 1:
+        raise SystemExit(f"found the twin under {len(found)} names, expected one: {sorted(found)}")
 
 
 def _llvm_profdata() -> Path:

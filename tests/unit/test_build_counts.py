@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import importlib.util
 import lzma
+import os
+import re
 import tomllib
 from pathlib import Path
 from types import ModuleType
@@ -36,10 +38,10 @@ def test_counts_of_this_compiler_are_unpacked_once(
 ) -> None:
     monkeypatch.setattr(build, "rustc", lambda: ("9.9.9", "x86_64-unknown-linux-gnu"))
     build.write_config(build._CONFIG)
-    (flag,) = tomllib.loads(build._CONFIG.read_text())["build"]["rustflags"]
-    path = Path(flag.removeprefix("-Cprofile-use="))
+    flags = tomllib.loads(build._CONFIG.read_text())["build"]["rustflags"]
+    path = Path(flags[0].removeprefix("-Cprofile-use="))
     assert path.read_bytes() == b"counted"
-    assert build.flags() == [flag]
+    assert build.flags() == flags
     assert sorted(left.name for left in path.parent.iterdir()) == ["config.toml", path.name]
 
 
@@ -52,9 +54,32 @@ def test_another_compiler_is_told_nothing(
     assert tomllib.loads(build._CONFIG.read_text())["build"]["rustflags"] == []
 
 
+def test_cargo_is_told_what_it_can_take(
+    build: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(build, "rustc", lambda: ("9.9.9", "x86_64-unknown-linux-gnu"))
+    told = {"LIBCLANG_PATH": "/nowhere"}
+    monkeypatch.setattr(os, "environ", told)
+    build._told()
+    assert "CARGO_BUILD_RUSTFLAGS" not in told  # the folder's name has a blank
+    monkeypatch.setattr(build, "_CONFIG", tmp_path / "folder" / "config.toml")
+    build._told()
+    assert told["CARGO_BUILD_RUSTFLAGS"].split() == build.flags()
+
+
+def test_the_compiler_at_hand_is_asked(build: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    release, host = build.rustc()
+    assert re.fullmatch(r"\d+\.\d+\.\d+.*", release)
+    assert host.count("-") >= 2
+    monkeypatch.setenv("RUSTC", "/nowhere/rustc")
+    assert build.rustc() == ("", "")
+
+
 def test_the_recorded_counts_are_a_profile_of_llvm() -> None:
     recorded = sorted(TOOL.parent.glob("pgo-*"))
     assert recorded
     for path in recorded:
         counts = lzma.decompress(base64.b64decode(path.read_bytes()))
         assert counts[:8] == b"\xfflprofi\x81"  # InstrProf's magic, on a little-endian machine
+        # The module's and the benchmarks' core under one name, or half of it would be of no use.
+        assert len(set(re.findall(rb"pgheadroom_twin\.[0-9a-f]{16}", counts))) == 1

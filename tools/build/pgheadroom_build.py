@@ -89,7 +89,8 @@ def variables() -> dict[str, str]:
 def rustc() -> tuple[str, str]:
     """Release and platform of the compiler at hand, such as 1.95.0 and x86_64-unknown-linux-gnu."""
     try:
-        done = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=False)
+        compiler = os.environ.get("RUSTC", "rustc")
+        done = subprocess.run([compiler, "-vV"], capture_output=True, text=True, check=False)
     except OSError:
         return "", ""
     said = dict(line.split(": ", 1) for line in done.stdout.splitlines() if ": " in line)
@@ -119,7 +120,8 @@ def flags() -> list[str]:
         whole = path.with_suffix(f".{os.getpid()}")
         whole.write_bytes(counts)
         whole.replace(path)
-    return [f"-Cprofile-use={path}"]
+    # That a function has changed since is no news to who builds.
+    return [f"-Cprofile-use={path}", "-Cllvm-args=-no-pgo-warn-mismatch"]
 
 
 def _told() -> None:
@@ -127,7 +129,7 @@ def _told() -> None:
     if "LIBCLANG_PATH" not in os.environ:
         for name, value in variables().items():
             os.environ.setdefault(name, value)
-    # The variable goes before flags of a user's configuration, and its parts end at white space.
+    # Cargo adds it to the flags of a user's configuration; its parts end at white space.
     told = flags()
     if told and not any(char.isspace() for flag in told for char in flag):
         os.environ.setdefault("CARGO_BUILD_RUSTFLAGS", " ".join(told))
@@ -149,11 +151,13 @@ def write_config(path: Path) -> None:
     """Write all of it where cargo reads it; cargo leaves those variables alone that are set."""
     # A basic string of TOML is one of JSON, and an array too.
     lines = [f"{name} = {json.dumps(value)}" for name, value in variables().items()]
-    path.parent.mkdir(exist_ok=True)
     head = "# Made by tools/build/pgheadroom_build.py: libclang for the crate pg_query, and counts"
     told = [head, "# of branches for rustc.", "[env]", *lines]
     told += ["[build]", f"rustflags = {json.dumps(flags())}"]
-    path.write_text("\n".join([*told, ""]), encoding="utf-8")
+    text = "\n".join([*told, ""])
+    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
