@@ -165,26 +165,25 @@ impl Table {
             (column, longest.copied().unwrap_or(0))
         });
         columns.any(|(column, longest)| {
-            let mut slots = rows.iter().map(|&row| self.values.slot(row, column));
-            longest > 0 && slots.any(|slot| self.is_out_of_line(column, slot, longest))
+            let mut ids = rows
+                .iter()
+                .map(|&row| self.id_to_read(row, column, longest));
+            longest > 0 && ids.any(|id| id.is_some())
         })
     }
 
-    /// Whether a value of at most this length with its header lies out of line.
-    fn is_out_of_line(&self, column: usize, slot: i64, longest: u32) -> bool {
-        self.external_id(column, slot).is_some()
-            && self.values.texts.get(slot).len() + VARHDRSZ <= longest
+    /// The OID of a value out of line that is at most this long with its header.
+    fn id_to_read(&self, row: u32, column: usize, longest: u32) -> Option<u32> {
+        let slot = self.values.slot(row, column);
+        let is_short = |_: &u32| self.values.texts.get(slot).len() + VARHDRSZ <= longest;
+        self.external_id(column, slot).filter(is_short)
     }
 
     fn read_for_analyze(&mut self, sample: &[u32], to: &mut Writer<'_>) {
         for column in 0..self.values.row_type.columns.len() {
             for &longest in longest_read(self.values.row_type.columns[column].kind) {
                 for &row in sample {
-                    let slot = self.values.slot(row, column);
-                    let Some(id) = self.external_id(column, slot) else {
-                        continue;
-                    };
-                    if self.values.texts.get(slot).len() + VARHDRSZ <= longest {
+                    if let Some(id) = self.id_to_read(row, column, longest) {
                         self.read_values(&[id], false, to);
                     }
                 }

@@ -22,7 +22,6 @@ use crate::executor::table::Table;
 use crate::executor::toast::Writer;
 use crate::expression::Expression;
 use crate::page::Tid;
-use crate::row::{Form, NULL_SLOT};
 
 impl Table {
     /// Reads what an index of this predicate and these columns needs of a row, as the statement
@@ -99,12 +98,7 @@ impl Table {
     /// The OID of a value that comes to an index as a pointer.
     fn id_in_slot(&self, row: u32, column: usize, statement: Option<u32>) -> Option<u32> {
         let slot = self.values.slot(row, column);
-        if slot == NULL_SLOT || !self.values.row_type.columns[column].kind.is_kept() {
-            return None;
-        }
-        match self.values.texts.form_in_slot(slot, statement) {
-            Some(Form::External { value_id, .. }) => Some(value_id),
-            _ => None,
-        }
+        let id = self.external_id(column, slot)?;
+        self.values.texts.form_in_slot(slot, statement).map(|_| id)
     }
 }
