@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,9 +13,11 @@ from pgheadroom import predict
 from pgheadroom.errors import HeadroomError
 from pgheadroom.outcome import Outcome
 from pgheadroom.predict import twin
-from pgheadroom.predict.contended import contended_of
+from pgheadroom.predict.contended import contended_of, contended_turns_of, may_fail
+from pgheadroom.predict.failing import failed_of
 from pgheadroom.predict.spread import spread
 from pgheadroom.predict.uncertain_rows import beside_maintenance, upserted_of
+from pgheadroom.predict.without_row import Turns, turns_of
 from pgheadroom.profile import Profile, parse_profile
 from pgheadroom.types import Interval
 
@@ -46,6 +49,8 @@ def _profile(*operations: dict[str, Any], rows: int = 9, **run: object) -> Profi
 
 
 _INSERT = {"kind": "insert"}
+_SELECT = {"kind": "select"}
+_LOCK = {"kind": "lock"}
 _UPDATE = {"kind": "update"}
 _DELETE = {"kind": "delete"}
 _HEAD = {"pick": {"distribution": "head", "using": "t_i"}}
@@ -90,6 +95,58 @@ def test_what_the_order_decides_is_named(
     assert contended_of(_profile(*operations, clients=1)) == {}
 
 
+@pytest.mark.parametrize(
+    ("operations", "found"),
+    [
+        # Random profile 291102-22 of make fuzz: 1,991 updates without a row were stated, 1,992
+        # there were on 15.18, as another client had deleted the row a moment before.
+        ([_LOCK | _TOGETHER, _UPDATE | _TOGETHER, _INSERT | _TOGETHER, _DELETE | _HEAD | _TOGETHER],
+         {0, 1, 2, 3}),
+        ([_SELECT, _UPDATE], set()),
+        ([_SELECT | _TOGETHER, _DELETE | _TOGETHER | _OLDEST], {0}),
+        ([_SELECT | _AGE | _TOGETHER, _DELETE | _OLDEST | _TOGETHER], set()),
+        ([_SELECT | _AGE, _DELETE | _OLDEST], {0, 1}),
+    ],
+)  # fmt: skip
+def test_turns_whose_rows_the_order_decides_are_named(
+    operations: list[dict[str, Any]], found: set[int]
+) -> None:
+    """Those that read or lock rows too."""
+    assert contended_turns_of(_profile(*operations)) == found
+    assert contended_turns_of(_profile(*operations, clients=1)) == set()
+
+
+def test_turns_without_a_row_that_agree_by_chance_are_an_interval() -> None:
+    """Two rows are deleted once each, in whichever turns; and no turn is without a row twice."""
+    profile = _profile(_DELETE | _TOGETHER, _SELECT | _TOGETHER, rows=2, clients=2, operations=400)
+    found = predict(profile).cells[0].predicted.operations_without_row or {}
+    deleted, read = found["0"], found["1"]
+    assert isinstance(deleted, Interval)
+    assert isinstance(read, Interval)
+    assert deleted.low <= 397 < 399 <= deleted.high
+    assert read.high <= 400
+
+
+def test_transactions_that_fail_by_chance_are_an_interval() -> None:
+    """Where two may wait for each other, and where a snapshot may be too old."""
+    crossing = [
+        _UPDATE | _TOGETHER,
+        _UPDATE | _TOGETHER | {"table": "u"},
+        _UPDATE | {"table": "u", "transaction": "other"},
+        _UPDATE | {"transaction": "other"},
+    ]
+    assert may_fail(_profile(*crossing))
+    assert not may_fail(_profile(*crossing, clients=1))
+    assert may_fail(_profile(_UPDATE, isolation="repeatable read"))
+    assert not may_fail(_profile(_UPDATE | _TOGETHER, _UPDATE | _TOGETHER | {"table": "u"}))
+    runs = [SimpleNamespace(failed_transactions=3)] * 4
+    found = failed_of(runs, 1.0, is_contended=True)  # type: ignore[arg-type]
+    assert isinstance(found, Interval)
+    assert found.low < 2
+    assert found.high > 4
+    assert failed_of(runs, 1.0, is_contended=False) == 3  # type: ignore[arg-type]
+
+
 def test_time_deals_turns_out() -> None:
     """Clients of a run by time have different numbers of turns: what each does hangs on them."""
     operations = [_DELETE | _OLDEST | _TOGETHER, _INSERT | _TOGETHER]
@@ -117,25 +174,44 @@ def test_runs_that_agree_by_chance_are_an_interval() -> None:
 def test_counts_that_are_stated_are_those_of_every_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of whole profiles drawn over the format: what is not named is equal in all runs."""
     played: list[list[Outcome]] = []
+    turns: list[list[Any]] = []
 
     def noted(runs: list[Outcome], **others: Any) -> Outcome:
         played.append(runs)
         return spread(runs, **others)
 
+    def turned(runs: list[Any], *others: Any) -> dict[str, Turns]:
+        turns.append([run.turns for run in runs])
+        return turns_of(runs, *others)
+
     monkeypatch.setattr(twin, "spread", noted)
+    monkeypatch.setattr(twin, "turns_of", turned)
     for number in range(examples(_PROFILES)):
         for clients in (2, 4):
             raw = generate(778, number, clients, ("18", "15"))
             raw["run"]["operations"] = min(raw["run"].get("operations", 400), 400)
             played.clear()
+            turns.clear()
             try:
                 profile = parse_profile(raw)
                 predict(profile, seeds=12)
             except HeadroomError:
                 continue  # what no server can play
+            name = f"778-{number}, {clients} clients"
             for runs in played:
-                _check(profile, runs, f"778-{number}, {clients} clients")
+                _check(profile, runs, name)
+            for by_run in turns:
+                _check_turns(profile, by_run, name)
     assert played
+    assert turns
+
+
+def _check_turns(profile: Profile, by_run: list[Any], name: str) -> None:
+    uncertain = contended_turns_of(profile)
+    others = {*beside_maintenance(profile), *upserted_of(profile)}
+    for number, operation in enumerate(profile.workload.operations):
+        if operation.table not in others and number not in uncertain:
+            assert len({turns[number] for turns in by_run}) == 1, (name, number)
 
 
 def _check(profile: Profile, runs: list[Outcome], name: str) -> None:

@@ -35,23 +35,35 @@ def contended_of(profile: Profile) -> Mapping[str, Mapping[str, int]]:
     decides how many turns each client has. Of one script and so many turns each client's are the
     same in every order; what they find may be what others have left.
     """
+    found: dict[str, dict[str, int]] = {}
+    for number in sorted(contended_turns_of(profile)):
+        operation = profile.workload.operations[number]
+        for key in _COUNTS.get(operation.kind, ()):
+            rows = found.setdefault(operation.table, {})
+            rows[key] = max(rows.get(key, 0), operation.rows_max)
+    return found
+
+
+def contended_turns_of(profile: Profile) -> frozenset[int]:
+    """Operations, by number, of whose turns the clients' order decides how many rows they find."""
     workload = profile.workload
     if workload.run.clients == 1:
-        return {}
+        return frozenset()
     failing = _failing(profile)
     by_time = workload.run.duration_s is not None
     is_dealt = by_time or len(workload.transactions()) > 1 or bool(failing)
-    found: dict[str, dict[str, int]] = {}
-    for table in profile.tables:
-        turns = _Turns.of(profile, table, failing)
-        rows: dict[str, int] = {}
-        for operation in turns.writing:
-            if not (turns.are_full(operation) or (not is_dealt and turns.are_apart(operation))):
-                for key in _COUNTS[operation.kind]:
-                    rows[key] = max(rows.get(key, 0), operation.rows_max)
-        if rows:
-            found[table.name] = rows
-    return found
+    turns = {table.name: _Turns.of(profile, table, failing) for table in profile.tables}
+    return frozenset(
+        number
+        for number, operation in enumerate(workload.operations)
+        if not turns[operation.table].are_full(operation)
+        and (is_dealt or not turns[operation.table].are_apart(operation))
+    )
+
+
+def may_fail(profile: Profile) -> bool:
+    """Whether a server may roll back a transaction in the middle, with several clients."""
+    return profile.workload.run.clients > 1 and bool(_failing(profile))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +123,8 @@ class _Turns:
         if operation.is_head:
             return False
         if self.has_deletes:
-            return all(_has_own_rows(one) for one in self.writing if one.kind != "insert")
+            others = [one for one in self.writing if one.kind != "insert"]
+            return all(_has_own_rows(one) for one in (operation, *others))
         return operation.rows_max == 1 or not self.has_inserts
 
 

@@ -395,17 +395,22 @@ def _grows(runs: ByRun) -> bool:
     return any(runs["n_tup_ins"]) or any((hot or 0) < (all_ or 0) for hot, all_ in pairs)
 
 
-def counted(numbers: Sequence[int]) -> Value:
+def counted(numbers: Sequence[int], *, is_contended: bool = False) -> Value:
     """
     How often something happens: one number if all runs have it, else from least to most.
 
     A further run lies between the least and the most of n with probability (n - 1) / (n + 1).
+    Where the clients' order decides, runs that agree do so by chance, and one more or less is
+    inside.
     """
-    if len(set(numbers)) == 1:
-        return numbers[0]
-    n = len(numbers)
-    mean = math.fsum(numbers) / n
-    return Interval(low=min(numbers), mid=mean, high=max(numbers), level=(n - 1) / (n + 1))
+    n, first = len(numbers), numbers[0]
+    if len(set(numbers)) > 1:
+        mean = math.fsum(numbers) / n
+        return Interval(low=min(numbers), mid=mean, high=max(numbers), level=(n - 1) / (n + 1))
+    if not is_contended:
+        return first
+    half = _NORMAL * math.sqrt(_CHANCE_LEAST)  # as of rows (`_steady_halves`)
+    return Interval(low=max(0.0, first - half), mid=first, high=first + half, level=LEVEL)
 
 
 def _spread_of(

@@ -16,7 +16,7 @@ from pgheadroom import _core
 from pgheadroom.outcome import SUMMED, Outcome, put_together
 from pgheadroom.predict import carried, failing, machines, without_row
 from pgheadroom.predict.clock import ByItself, by_itself
-from pgheadroom.predict.contended import contended_of
+from pgheadroom.predict.contended import contended_of, contended_turns_of, may_fail
 from pgheadroom.predict.failing import failed_frac, failed_of
 from pgheadroom.predict.memory import check_run
 from pgheadroom.predict.order import KeyOrder, order_of
@@ -31,7 +31,7 @@ from pgheadroom.predict.spread import (
     over_draws,
     spread,
 )
-from pgheadroom.predict.uncertain_rows import beside_maintenance, upserted_of
+from pgheadroom.predict.uncertain_rows import beside_maintenance, deadlocked_of, upserted_of
 from pgheadroom.predict.without_row import Turns, said_of, turns_of
 from pgheadroom.profile import Profile
 from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR
@@ -230,12 +230,14 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
             },
         )
     share = 1.0 if sample is None else sample.share
-    turns = turns_of(runs, share)
+    turns = turns_of(runs, share, contended_turns_of(profile))
     return Simulation(
         outcome=replace(
             outcome,
             operations_without_row=said_of(turns),
-            failed_transactions=failed_of(runs, share),
+            failed_transactions=failed_of(
+                runs, share, is_contended=may_fail(profile) or bool(deadlocked_of(profile))
+            ),
         ),
         transactions=runs[0].transactions,
         approximations=tuple(dict.fromkeys(line for run in runs for line in run.approximations)),

@@ -7,14 +7,15 @@ there had been fewer updates. Where it is more than a little, every result says 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from pgheadroom import _core
 from pgheadroom.outcome import Value, middle
 from pgheadroom.predict.spread import counted
 from pgheadroom.profile import Profile
+from pgheadroom.types import Interval
 from pgheadroom.units import percent
 
 SAID_FROM_FRAC = 0.01
@@ -40,20 +41,25 @@ class Turns:
         return self.frac > SAID_FROM_FRAC
 
 
-def turns_of(runs: Sequence[_core.Simulated], share: float = 1.0) -> dict[str, Turns]:
+def turns_of(
+    runs: Sequence[_core.Simulated], share: float = 1.0, contended: Collection[int] = ()
+) -> dict[str, Turns]:
     """
     The turns of each operation, by its number in the profile.
 
     Args:
         runs: The twin's runs of one cell.
         share: Of the whole in each.
+        contended: Operations whose turns the clients' order decides (`contended_turns_of`).
     """
     found = {}
     for n, of_operation in enumerate(zip(*(run.turns for run in runs), strict=True)):
-        found[str(n)] = Turns(
-            turns=fmean(turns for turns, _ in of_operation) / share,
-            without_row=counted([round(without / share) for _, without in of_operation]),
-        )
+        turns = fmean(turns for turns, _ in of_operation) / share
+        without = [round(without / share) for _, without in of_operation]
+        count = counted(without, is_contended=n in contended)
+        if isinstance(count, Interval):
+            count = replace(count, high=max(count.mid, min(count.high, turns)))
+        found[str(n)] = Turns(turns=turns, without_row=count)
     return found
 
 
