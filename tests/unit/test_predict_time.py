@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pgheadroom.errors import InputError
-from pgheadroom.outcome import put_together
+from pgheadroom.outcome import KEYS, middle, put_together
 from pgheadroom.predict import PredictedCell, RewriteAsked, Timing, predict
 from pgheadroom.predict.cells import loaded_at, loaded_rows, make_cells
 from pgheadroom.predict.clock import TPS_PER_CLIENT, clock_of, has_clockwork
@@ -115,6 +116,25 @@ def test_windows_add_up_to_the_run() -> None:
         assert sum(values) == cell.predicted.value(key)  # type: ignore[arg-type]
     assert cell.series.column("heap_pages")[-1] == cell.predicted.heap_pages
     assert cell.by_itself is None
+
+
+def test_middles_are_those_of_the_windows() -> None:
+    """Of several runs they are known before any interval is made, and the same afterwards."""
+    profile = _profile(run={"operations": 400, "clients": 2, "seed": 3})
+    (cell,) = predict(profile, server="18.4", timing=Timing(windows=5), seeds=4).cells
+    series = cell.series
+    assert series is not None
+    assert series.tables == [table.name for table in profile.tables]
+    for table in (None, *series.tables):
+        for key in KEYS:
+            before = series.middles(key, table)
+            assert before == [middle(value) for value in series.column(key, table)]
+    made = replace(series, windows=tuple(series.windows))
+    assert made == series
+    assert series.windows[-2:] == made.windows[-2:]
+    assert made.tables == series.tables
+    assert all(made.middles(key) == series.middles(key) for key in KEYS)
+    assert any(isinstance(value, Interval) for value in series.column("wal_bytes"))
 
 
 def test_a_clock_alone_changes_no_figure() -> None:

@@ -19,6 +19,13 @@ The twin plays the same profile without a server; where the two differ, one of t
 
 from __future__ import annotations
 
-from pgheadroom.play.run import DATABASE, Played, play
+from typing import TYPE_CHECKING
+
+from pgheadroom.on_demand import on_demand
+
+if TYPE_CHECKING:
+    from pgheadroom.play.run import DATABASE, Played, play
 
 __all__ = ["DATABASE", "Played", "play"]
+
+__getattr__ = on_demand(__name__, dict.fromkeys(__all__, "run"))

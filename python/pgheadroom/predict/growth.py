@@ -97,7 +97,7 @@ def growth_of(
         return {}
     limits = {} if rewritten is None else growth_of(rewritten, rows)
     found = {}
-    for name in series.windows[0].by_table:
+    for name in series.tables:
         limit = None
         if rewritten is not None and limits[name].verdict in ("steady", "with its rows"):
             limit = rewritten.numbers("heap_pages", name)[-1]

@@ -7,14 +7,15 @@ Counters, WAL and modified pages of a window are its own; sizes are those at its
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Any, overload
 
 from pgheadroom import _core
 from pgheadroom.forms import Stored
 from pgheadroom.outcome import KEYS, SUMMED, Outcome, Value, middle, outcome_of
-from pgheadroom.predict.spread import ByRun, spread_of_window
+from pgheadroom.predict.spread import ByRun, mean_of, spread_of_window
 
 _OF_A_WINDOW = ("heap_pages", "index_pages", "pages_modified")
 """Keys that the twin has for a window: sizes at its end; the others are sums since the start."""
@@ -32,16 +33,84 @@ class Series:
     """
 
     t_s: tuple[float, ...]
-    windows: tuple[Outcome, ...]
+    windows: Sequence[Outcome]
+
+    @property
+    def tables(self) -> list[str]:
+        """The tables' names."""
+        if isinstance(self.windows, _OfRuns):
+            return list(self.windows.tables)
+        return list(self.windows[0].by_table) if self.windows else []
 
     def column(self, key: str, table: str | None = None) -> tuple[Value, ...]:
         """One figure over time, of a table or of all together."""
         parts = self.windows if table is None else [item.by_table[table] for item in self.windows]
         return tuple(item.value(key) for item in parts)
 
+    def middles(self, key: str, table: str | None = None) -> list[float | None]:
+        """The same in numbers: the middles of intervals."""
+        if isinstance(self.windows, _OfRuns):
+            return self.windows.middles(key, table)
+        return [middle(value) for value in self.column(key, table)]
+
     def numbers(self, key: str, table: str | None = None) -> list[float]:
-        """The same in numbers: the middles of intervals, 0 where nothing is known."""
-        return [float(middle(value) or 0.0) for value in self.column(key, table)]
+        """The same, with 0 where nothing is known."""
+        return [float(value or 0.0) for value in self.middles(key, table)]
+
+
+_ByWindow = Mapping[str, Sequence[Sequence[float | None]]]
+"""What each run has of a figure: by its key, and window by window."""
+
+
+class _OfRuns(Sequence[Outcome]):
+    """
+    The windows of several runs, each made when somebody asks for it.
+
+    Intervals of all figures take a run's own time, and of most cells nobody looks at any.
+    """
+
+    def __init__(
+        self,
+        whole: _ByWindow,
+        tables: Mapping[str, _ByWindow],
+        make: Callable[[ByRun, Mapping[str, ByRun]], Outcome],
+    ) -> None:
+        self.tables = tables
+        self._whole = whole
+        self._make = make
+        self._made: list[Outcome | None] = [None] * len(next(iter(whole.values())))
+
+    def middles(self, key: str, table: str | None) -> list[float | None]:
+        """The middles of a figure, of a table or of all together, as its intervals have them."""
+        part = self._whole if table is None else self.tables[table]
+        return list(map(mean_of, part[key]))
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    @overload
+    def __getitem__(self, place: int) -> Outcome: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Outcome, ...]: ...
+
+    def __getitem__(self, place: int | slice) -> Outcome | tuple[Outcome, ...]:
+        if isinstance(place, slice):
+            return tuple(self[n] for n in range(*place.indices(len(self))))
+        made = self._made[place]
+        if made is None:
+            parts = {name: _at(place, table) for name, table in self.tables.items()}
+            made = self._made[place] = self._make(_at(place, self._whole), parts)
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # as a list
+
+
+def _at(place: int, figures: _ByWindow) -> ByRun:
+    return {key: values[place] for key, values in figures.items()}
 
 
 _Column = tuple[Value, ...]
@@ -82,7 +151,7 @@ class SeriesColumns(Columns, _Times):
 
 
 def _in_columns(series: Series) -> SeriesColumns:
-    names = list(series.windows[0].by_table) if series.windows else []
+    names = series.tables
 
     def columns(table: str | None) -> dict[str, _Column]:
         return {key: series.column(key, table) for key in KEYS}
@@ -135,19 +204,9 @@ def series_of(runs: Sequence[_core.Simulated], *, clients: int, major: int) -> S
     by_run = [_figures(run) for run in columns]
     whole, *tables = (_beside([figures[name] for figures in by_run]) for name in by_run[0])
     names = [name for name in by_run[0] if name is not None]
-    windows = []
-    for window in range(len(times)):
-        all_ = {key: values[window] for key, values in whole.items()}
-        parts = {
-            name: {key: values[window] for key, values in table.items()}
-            for name, table in zip(names, tables, strict=True)
-        }
-        windows.append(
-            _alone(all_, parts)
-            if len(runs) == 1
-            else spread_of_window(all_, parts, clients=clients, major=major)
-        )
-    return Series(t_s=tuple(times), windows=tuple(windows))
+    make = _alone if len(runs) == 1 else partial(spread_of_window, clients=clients, major=major)
+    windows = _OfRuns(whole, dict(zip(names, tables, strict=True)), make)
+    return Series(t_s=tuple(times), windows=windows)
 
 
 _Figures = dict[str, Sequence[float | None]]

@@ -489,13 +489,22 @@ class _OfAll:
     steady: Mapping[str, float]
 
 
-def _interval(key: str, values: Sequence[float | None], of_all: _OfAll) -> Value:
+def mean_of(values: Sequence[float | None]) -> float | None:
+    """The middle of a figure's interval, or the number that all runs have; None without one."""
     numbers = [value for value in values if value is not None]
     if len(numbers) < len(values):
         return None
+    count = len(numbers)
+    return numbers[0] if numbers.count(numbers[0]) == count else math.fsum(numbers) / count
+
+
+def _interval(key: str, values: Sequence[float | None], of_all: _OfAll) -> Value:
+    mean = mean_of(values)
+    if mean is None:
+        return None
+    numbers = [value for value in values if value is not None]
     first, count = numbers[0], len(numbers)
     growth, samples = of_all.growth, of_all.samples
-    mean = math.fsum(numbers) / count
     model = of_all.model(key, mean)
     if key in _COUNTS_OF_PAGES and mean > 0:
         model = math.hypot(model, growth.either_side, samples.heap_pages)
@@ -514,7 +523,7 @@ def _interval(key: str, values: Sequence[float | None], of_all: _OfAll) -> Value
     if is_equal and ((key in _STEADY and key not in steady) or mean == model == logged_whole == 0):
         return first
     half = model
-    if not is_equal or mean != first:
+    if not is_equal:
         variance = math.fsum([(value - mean) ** 2 for value in numbers]) / (count - 1)
         drawn = students_t(count - 1) * math.sqrt(variance * (samples.share + 1 / count))
         half = math.hypot(drawn, model)

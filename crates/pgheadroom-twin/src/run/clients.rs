@@ -14,6 +14,7 @@
 //! which pgbench has prepared, the snapshot stays with its portal until the next statement.
 
 use crate::executor::{Database, SessionId, StatementError, TableId};
+use crate::procarray::Isolation;
 use crate::run::perform::{perform, resume};
 use crate::run::schedule::{Schedule, Turn};
 use crate::run::work::Work;
@@ -177,13 +178,14 @@ impl Clients {
             }
             Turn::GoOn(client, wait) => {
                 if schedule.is_wait(client, wait) {
-                    let behind = self.behind(client, db);
                     db.switch_to(SessionId(client));
+                    let may_give_up = db.procs().isolation() == Isolation::RepeatableRead;
+                    let behind = may_give_up.then(|| self.behind(client, db));
                     let of = &self.list[client];
                     let done = resume(db, &of.operations[of.position]);
                     let gave_up = matches!(done, Err(StatementError::Serialization));
                     self.after(client, done, schedule, db)?;
-                    if gave_up {
+                    if let Some(behind) = behind.filter(|_| gave_up) {
                         // Whoever took the row before it came to it may wait for them.
                         self.move_up(client, &behind, schedule, db);
                     }

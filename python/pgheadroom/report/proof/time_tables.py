@@ -328,7 +328,7 @@ def _lines(cells: Sequence[PredictedCell], labels: Sequence[CellValue]) -> Table
         if series is None:
             continue
         for key, _ in FIGURES:
-            numbers = [middle(item) for item in series.column(key)]
+            numbers = series.middles(key)
             known = [number for number in numbers if number is not None]
             if not any(known):
                 continue
