@@ -260,10 +260,15 @@ impl Brin {
     ///
     /// Source: `brinsummarize`, src/backend/access/brin/brin.c (REL_18_STABLE).
     pub fn next_full_range(&self, heap_pages: u32) -> Option<std::ops::Range<u32>> {
-        let ranges = u32::try_from(self.ranges.len()).ok()?;
-        let start = ranges.checked_mul(self.pages_per_range)?;
-        let end = start.checked_add(self.pages_per_range)?;
-        (end <= heap_pages).then_some(start..end)
+        let full = self.full_ranges(heap_pages);
+        (!full.is_empty()).then(|| full.start..full.start + self.pages_per_range)
+    }
+
+    /// Blocks of all ranges that VACUUM will summarise.
+    pub fn full_ranges(&self, heap_pages: u32) -> std::ops::Range<u32> {
+        let ranges = u32::try_from(self.ranges.len()).unwrap_or(u32::MAX);
+        let start = ranges.saturating_mul(self.pages_per_range).min(heap_pages);
+        start..heap_pages - (heap_pages - start) % self.pages_per_range
     }
 
     /// Summarises the next range, of these rows.

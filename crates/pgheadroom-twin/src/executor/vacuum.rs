@@ -8,6 +8,7 @@ use pgheadroom_layout::version::OpportunisticFreeze;
 use crate::btree::{BulkDeletion, OpenDeletion};
 use crate::clock;
 use crate::executor::table::Table;
+use crate::executor::toast::Writer;
 use crate::executor::{Ages, Database, FreezeAges, TableId};
 use crate::procarray::{ProcArray, SinceThen};
 use crate::transaction::Xid;
@@ -327,10 +328,6 @@ impl Database {
         if running.phase == Phase::End && self.is_scanned(running.relation) {
             running.scan.keep_end();
         }
-        let since_then = SinceThen {
-            procs: &self.procs,
-            oldest_xmin: running.oldest_xmin,
-        };
         let table = &mut self.tables[running.relation.table.0];
         let table = if running.relation.is_toast {
             &mut table.toast.as_mut().expect("a TOAST table").table
@@ -339,6 +336,16 @@ impl Database {
         };
         // Who vacuums has a backend of its own, except where the active session does.
         let known = self.procs.compute_horizons();
+        let mut to = Writer {
+            procs: &mut self.procs,
+            wal: &mut self.wal,
+            statement: 0, // nothing is stored
+        };
+        table.read_for_summaries(running, &mut to);
+        let since_then = SinceThen {
+            procs: &self.procs,
+            oldest_xmin: running.oldest_xmin,
+        };
         let step = table.vacuum_step(running, &since_then, &mut self.wal);
         self.procs.restore_horizons(known);
         if let VacuumStep::Done(done) = &step {

@@ -8,6 +8,7 @@ use crate::btree::Btree;
 use crate::executor::SessionId;
 use crate::executor::fetch::HeapAccess;
 use crate::executor::table::Table;
+use crate::executor::toast::Writer;
 use crate::executor::vacuum::{Phase, RunningVacuum, VacuumStep};
 use crate::gin::{Surroundings, Vacuuming};
 use crate::page::Tid;
@@ -162,6 +163,34 @@ impl Table {
         };
         index.bulk_delete(&vacuuming, around);
         VacuumStep::IndexPages(index.page_count())
+    }
+
+    /// Where the next step summarises ranges of a BRIN, it reads what their rows keep out of line.
+    ///
+    /// Source: `summarize_range`, src/backend/access/brin/brin.c, by
+    /// `heapam_index_build_range_scan`, src/backend/access/heap/heapam_handler.c (REL_15_STABLE,
+    /// REL_18_STABLE).
+    pub(super) fn read_for_summaries(&mut self, running: &RunningVacuum, to: &mut Writer<'_>) {
+        let Phase::Cleanup(position) = running.phase else {
+            return;
+        };
+        let Some(Place::Brin(position)) = self.index_at(position) else {
+            return;
+        };
+        if !self.values.texts.has_forms() {
+            return;
+        }
+        let brins = std::mem::take(&mut self.indexes.brins);
+        let brin = &brins[position];
+        for block in brin.full_ranges(self.heap.page_count()) {
+            let page = &self.heap.pages()[block as usize];
+            let rows = page.offsets().filter_map(|offset| page.row(offset));
+            for row in rows.collect::<Vec<_>>() {
+                let read = self.read_for_index(row, brin.sources(), None, to);
+                read.expect("it was evaluated at the row's own insertion");
+            }
+        }
+        self.indexes.brins = brins;
     }
 
     /// Ranges of a BRIN index that have become full are summarised.
