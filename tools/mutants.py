@@ -57,12 +57,7 @@ _RULE_OF_SCENARIO = re.compile(r"^# rule: ([a-z0-9-]+)$", re.MULTILINE)
 # build. Otherwise as the tests, in their folder: what the twin depends on is built already.
 _PROFILE = "checked"
 _SETTINGS = "".join(
-    f"""
-[profile.{_PROFILE}.package.{name}]
-opt-level = 1
-codegen-units = 256
-debug-assertions = true
-"""
+    f"{name} = {{ opt-level = 1, codegen-units = 256, debug-assertions = true }}\n"
     for name in ("pgheadroom-layout", "pgheadroom-twin")
 )
 # A mutant may never end, or ask for memory without end: both are found here, not by the machine.
@@ -183,7 +178,7 @@ def record(rule: str) -> Path:
     return path
 
 
-def _sources() -> dict[str, str]:
+def copied_sources() -> dict[str, str]:
     """The files of the copy and their text."""
     found = {}
     for name in _SOURCES:
@@ -198,8 +193,18 @@ def _sources() -> dict[str, str]:
     workspace = (ROOT / "Cargo.toml").read_text(encoding="utf-8")
     members = '["crates/pgheadroom-layout", "crates/pgheadroom-twin"]'
     workspace = re.sub(r"members = \[[^]]*\]", f"members = {members}", workspace, count=1)
-    found["Cargo.toml"] = workspace + _SETTINGS
+    found["Cargo.toml"] = _with_settings(workspace)
     return found
+
+
+def _with_settings(workspace: str) -> str:
+    """The two crates as they are compiled for this, instead of what the manifest says of them."""
+    heading = f"[profile.{_PROFILE}.package]\n"
+    before, found, packages = workspace.partition(heading)
+    if not found:
+        raise MutantsError(f"Cargo.toml has no table {heading.strip()}, in which crates are named")
+    others = re.sub(r"(?m)^pgheadroom-(?:layout|twin) = \{.*\}\n", "", packages)
+    return before + heading + _SETTINGS + others
 
 
 def _without(manifest: str, *tables: str) -> str:
@@ -287,7 +292,7 @@ def run(wanted: list[Mutant]) -> bool:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_MAX_BYTES, _MEMORY_MAX_BYTES))
     for mutant in wanted:
         apply(mutant, ROOT, check=True)
-    sources = _sources()
+    sources = copied_sources()
     digest = hashlib.sha256(json.dumps(sources, sort_keys=True).encode()).hexdigest()
     known: dict[str, dict[str, str]] = {}
     if RESULTS.exists():

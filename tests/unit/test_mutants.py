@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,15 @@ def test_every_patch_applies() -> None:
         except mutants.MutantsError as error:
             stale.append(str(error))
     assert stale == []
+
+
+def test_the_copy_has_a_manifest() -> None:
+    """Cargo reads it, which takes no table and no crate twice."""
+    manifest = tomllib.loads(mutants.copied_sources()["Cargo.toml"])
+    assert len(manifest["workspace"]["members"]) == 2
+    for name in ("pgheadroom-layout", "pgheadroom-twin"):
+        assert manifest["profile"]["checked"]["package"][name]["debug-assertions"]
+        assert "path" in manifest["workspace"]["dependencies"][name]
 
 
 def _of_sessions() -> set[str]:
