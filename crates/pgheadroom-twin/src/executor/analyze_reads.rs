@@ -193,13 +193,11 @@ impl Table {
         let definitions = definitions.filter(|one| is_evaluated(one));
         for definition in definitions.cloned().collect::<Vec<_>>() {
             for &row in sample {
-                let columns = definition.keys.iter().filter_map(|key| match key {
-                    IndexKey::Expression(expression) => Some(expression.columns_read()),
-                    IndexKey::Column(_) => None,
-                });
-                let sources = (definition.predicate.as_ref(), columns);
+                let is_expression = |key: &&IndexKey| matches!(key, IndexKey::Expression(_));
+                let keys = definition.keys.iter().filter(is_expression);
+                let sources = (definition.predicate.as_ref(), keys);
                 // Where it fails it has never been in the index: of a transaction that is waiting.
-                let _ = self.read_for_parts(row, sources, None, to);
+                let _ = self.read_for_keys(row, sources, None, to);
             }
         }
     }

@@ -444,14 +444,6 @@ pub(super) fn parts_of(keys: Vec<IndexKey>, row_type: &RowType) -> Vec<Part> {
 }
 
 impl Part {
-    /// Columns of the table whose values it is made of.
-    pub fn columns_read(&self) -> &[usize] {
-        match &self.source {
-            IndexKey::Column(column) => std::slice::from_ref(column),
-            IndexKey::Expression(expression) => expression.columns_read(),
-        }
-    }
-
     pub fn found(&self, row: Row<'_>) -> Result<Found, StatementError> {
         let expression = match &self.source {
             IndexKey::Column(column) => {

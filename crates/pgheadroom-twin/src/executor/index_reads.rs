@@ -12,8 +12,8 @@
 //! Source: `ExecInsertIndexTuples`, src/backend/executor/execIndexing.c; `FormIndexDatum`,
 //! src/backend/catalog/index.c; `ginExtractEntries`, src/backend/access/gin/ginutil.c;
 //! `heap_fetch_toast_slice`, src/backend/access/heap/heaptoast.c (REL_15_STABLE, REL_18_STABLE).
-//! Differs: of an expression every column counts that it may look at, and a string from which it
-//! takes the beginning is read whole.
+//! Differs: a string from which an expression takes the beginning is read whole; of an expression
+//! whose values are stated every column counts.
 
 use crate::executor::StatementError;
 use crate::executor::index::{Part, parts_of};
@@ -36,18 +36,18 @@ impl Table {
         statement: Option<u32>,
         to: &mut Writer<'_>,
     ) -> Result<(), StatementError> {
-        let parts = parts.map(Part::columns_read);
-        self.read_for_parts(row, (predicate, parts), statement, to)
+        let keys = parts.map(|part| &part.source);
+        self.read_for_keys(row, (predicate, keys), statement, to)
     }
 
-    /// The same, by the columns that each part looks at.
+    /// The same, by what each key column is made of.
     ///
     /// # Errors
     /// When the predicate fails.
-    pub(super) fn read_for_parts<'a>(
+    pub(super) fn read_for_keys<'a>(
         &mut self,
         row: u32,
-        (predicate, parts): (Option<&'a Expression>, impl Iterator<Item = &'a [usize]>),
+        (predicate, keys): (Option<&'a Expression>, impl Iterator<Item = &'a IndexKey>),
         statement: Option<u32>,
         to: &mut Writer<'_>,
     ) -> Result<(), StatementError> {
@@ -57,13 +57,22 @@ impl Table {
         let mut ids = Vec::new();
         let mut is_in = true;
         if let Some(predicate) = predicate {
-            let columns = predicate.columns_read().iter();
-            ids.extend(columns.filter_map(|&column| self.id_in_slot(row, column, statement)));
+            if self.may_read(row, predicate, statement) {
+                let columns = predicate.columns_read_for(self.row_view(row));
+                ids.extend(self.ids_in_slots(row, &columns, statement));
+            }
             is_in = predicate.is_true(self.row_view(row))?;
         }
-        for columns in parts.take_while(|_| is_in) {
-            let columns = columns.iter();
-            ids.extend(columns.filter_map(|&column| self.id_in_slot(row, column, statement)));
+        for key in keys.take_while(|_| is_in) {
+            match key {
+                IndexKey::Column(column) => ids.extend(self.id_in_slot(row, *column, statement)),
+                IndexKey::Expression(expression) => {
+                    if self.may_read(row, expression, statement) {
+                        let columns = expression.columns_read_of(self.row_view(row));
+                        ids.extend(self.ids_in_slots(row, &columns, statement));
+                    }
+                }
+            }
         }
         self.read_values(&ids, false, to);
         Ok(())
@@ -93,6 +102,23 @@ impl Table {
             self.read_for_index(row, sources, None, to)?;
         }
         Ok(())
+    }
+
+    /// Whether any of the columns that an expression may look at comes to it as a pointer.
+    fn may_read(&self, row: u32, expression: &Expression, statement: Option<u32>) -> bool {
+        let mut ids = self.ids_in_slots(row, expression.columns_read(), statement);
+        ids.next().is_some()
+    }
+
+    /// OIDs of those of these columns' values that come to an index as pointers.
+    fn ids_in_slots(
+        &self,
+        row: u32,
+        columns: &[usize],
+        statement: Option<u32>,
+    ) -> impl Iterator<Item = u32> {
+        let columns = columns.iter();
+        columns.filter_map(move |&column| self.id_in_slot(row, column, statement))
     }
 
     /// The OID of a value that comes to an index as a pointer.

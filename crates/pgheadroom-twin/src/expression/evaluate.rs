@@ -24,6 +24,53 @@ impl Expression {
     pub(crate) fn is_true(&self, row: Row<'_>) -> Result<bool, ValueError> {
         Ok(truth(&self.node.evaluate(row)?) == Some(true))
     }
+
+    /// The columns of which it reads values of a row as an index's key, out of line if they are
+    /// there; as far as it comes, where it fails.
+    ///
+    /// Source: `index_form_tuple`, src/backend/access/common/indextuple.c (REL_18_STABLE), which
+    /// reads the value itself.
+    pub(crate) fn columns_read_of(&self, row: Row<'_>) -> Vec<usize> {
+        let mut read = Vec::new();
+        let found = self.node.follow(row, &mut |column| read.push(column));
+        read.extend(found.ok().and_then(|found| found.unread));
+        read
+    }
+
+    /// The same of a predicate, of which nothing is evaluated behind the first condition that is
+    /// not true.
+    ///
+    /// Source: `ExecQual`, src/include/executor/executor.h; `make_ands_implicit`,
+    /// src/backend/nodes/makefuncs.c (REL_18_STABLE).
+    pub(crate) fn columns_read_for(&self, row: Row<'_>) -> Vec<usize> {
+        let conditions = match &self.node {
+            Node::All(parts) => parts.as_slice(),
+            other => std::slice::from_ref(other),
+        };
+        let mut read = Vec::new();
+        for condition in conditions {
+            let found = condition.follow(row, &mut |column| read.push(column));
+            if !found.is_ok_and(|found| truth(&found.value) == Some(true)) {
+                break;
+            }
+        }
+        read
+    }
+}
+
+/// A value, and the column that it is the value of as long as nobody has looked at it.
+struct Followed {
+    value: Value,
+    unread: Option<usize>,
+}
+
+impl From<Value> for Followed {
+    fn from(value: Value) -> Self {
+        Self {
+            value,
+            unread: None,
+        }
+    }
 }
 
 /// A truth value; `None` for NULL.
@@ -37,54 +84,115 @@ fn truth_value(truth: Option<bool>) -> Value {
 
 impl Node {
     fn evaluate(&self, row: Row<'_>) -> Result<Value, ValueError> {
-        Ok(match self {
-            Self::Column(column) => row.value(*column),
+        Ok(self.follow(row, &mut |_| {})?.value)
+    }
+
+    /// Its value for a row; `read` is told of columns whose values are looked at, not only whether
+    /// they are NULL.
+    fn follow(&self, row: Row<'_>, read: &mut dyn FnMut(usize)) -> Result<Followed, ValueError> {
+        let value = match self {
+            Self::Column(column) => {
+                return Ok(Followed {
+                    value: row.value(*column),
+                    unread: Some(*column),
+                });
+            }
             Self::Literal(value) => value.clone(),
-            Self::Stated(stated) => stated.value(row)?,
+            Self::Stated(stated) => {
+                stated.columns().iter().copied().for_each(&mut *read);
+                stated.value(row)?
+            }
             Self::Compare(comparison, parts) => {
-                let (one, other) = (parts[0].evaluate(row)?, parts[1].evaluate(row)?);
-                truth_value(compare(&one, &other, false).map(|order| comparison.holds(order)))
+                let needs_values = |values: &[Value; 2]| !comparison.is_told_by_length(values);
+                let [one, other] = read_both(parts, row, needs_values, read)?;
+                let order = compare(&one, &other, false);
+                truth_value(order.map(|order| comparison.holds(order)))
             }
             Self::ComparePadded(comparison, parts) => {
-                let (one, other) = (parts[0].evaluate(row)?, parts[1].evaluate(row)?);
-                truth_value(compare(&one, &other, true).map(|order| comparison.holds(order)))
+                let [one, other] = read_both(parts, row, |_| true, read)?;
+                let order = compare(&one, &other, true);
+                truth_value(order.map(|order| comparison.holds(order)))
             }
             Self::Arithmetic(operator, width, parts) => {
-                let (one, other) = (parts[0].evaluate(row)?, parts[1].evaluate(row)?);
+                let [one, other] = read_both(parts, row, |_| true, read)?;
                 arithmetic(*operator, *width, &one, &other)?
             }
-            Self::All(parts) => connected(parts, false, row)?,
-            Self::Any(parts) => connected(parts, true, row)?,
-            Self::Not(part) => truth_value(truth(&part.evaluate(row)?).map(|truth| !truth)),
-            Self::IsNull(part) => truth_value(Some(part.evaluate(row)? == Value::Null)),
+            Self::All(parts) => connected(parts, false, row, read)?,
+            Self::Any(parts) => connected(parts, true, row, read)?,
+            Self::Not(part) => {
+                let value = part.follow(row, read)?.value;
+                truth_value(truth(&value).map(|truth| !truth))
+            }
+            Self::IsNull(part) => truth_value(Some(part.follow(row, read)?.value == Value::Null)),
             Self::Call(Function::Coalesce, parts) => {
                 for part in parts {
-                    let value = part.evaluate(row)?;
-                    if value != Value::Null {
-                        return Ok(value);
+                    let found = part.follow(row, read)?;
+                    if found.value != Value::Null {
+                        return Ok(found);
                     }
                 }
                 Value::Null
             }
             Self::Call(function, parts) => {
-                let mut values = Vec::with_capacity(parts.len());
-                for part in parts {
-                    values.push(part.evaluate(row)?);
-                }
+                let values = read_all(parts, row, read)?;
                 if values.contains(&Value::Null) {
-                    return Ok(Value::Null);
+                    return Ok(Value::Null.into());
                 }
                 call(*function, &values)?
             }
-        })
+        };
+        Ok(value.into())
     }
 }
 
+/// The values of a strict function's arguments: it is called, and reads them, if none is NULL.
+///
+/// Source: `EEOP_FUNCEXPR_STRICT` in `ExecInterpExpr`, src/backend/executor/execExprInterp.c
+/// (REL_18_STABLE).
+fn read_all(
+    parts: &[Node],
+    row: Row<'_>,
+    read: &mut dyn FnMut(usize),
+) -> Result<Vec<Value>, ValueError> {
+    let mut values = Vec::with_capacity(parts.len());
+    let mut unread = Vec::new();
+    for part in parts {
+        let found = part.follow(row, read)?;
+        values.push(found.value);
+        unread.extend(found.unread);
+    }
+    if !values.contains(&Value::Null) {
+        unread.into_iter().for_each(read);
+    }
+    Ok(values)
+}
+
+/// The same of an operator, which may not need to read them.
+fn read_both(
+    parts: &[Node; 2],
+    row: Row<'_>,
+    needs_values: impl FnOnce(&[Value; 2]) -> bool,
+    read: &mut dyn FnMut(usize),
+) -> Result<[Value; 2], ValueError> {
+    let (one, other) = (parts[0].follow(row, read)?, parts[1].follow(row, read)?);
+    let unread = [one.unread, other.unread];
+    let values = [one.value, other.value];
+    if !values.contains(&Value::Null) && needs_values(&values) {
+        unread.into_iter().flatten().for_each(read);
+    }
+    Ok(values)
+}
+
 /// AND, or OR if `decides`: the first part of that truth decides.
-fn connected(parts: &[Node], decides: bool, row: Row<'_>) -> Result<Value, ValueError> {
+fn connected(
+    parts: &[Node],
+    decides: bool,
+    row: Row<'_>,
+    read: &mut dyn FnMut(usize),
+) -> Result<Value, ValueError> {
     let mut result = Some(!decides);
     for part in parts {
-        match truth(&part.evaluate(row)?) {
+        match truth(&part.follow(row, read)?.value) {
             Some(truth) if truth == decides => return Ok(truth_value(Some(decides))),
             Some(_) => {}
             None => result = None,
@@ -94,6 +202,18 @@ fn connected(parts: &[Node], decides: bool, row: Row<'_>) -> Result<Value, Value
 }
 
 impl Comparison {
+    /// Whether strings of these lengths are told apart without a look at them.
+    ///
+    /// Source: `texteq` and `textne`, src/backend/utils/adt/varlena.c (REL_15_STABLE,
+    /// REL_18_STABLE).
+    fn is_told_by_length(self, values: &[Value; 2]) -> bool {
+        let is_equality = matches!(self, Self::Equal | Self::Different);
+        let [Value::Text(one), Value::Text(other)] = values else {
+            return false;
+        };
+        is_equality && one.len() != other.len()
+    }
+
     fn holds(self, order: Ordering) -> bool {
         match self {
             Self::Equal => order.is_eq(),

@@ -24,6 +24,14 @@ fn value_of(
     row: impl IntoIterator<Item = Value>,
 ) -> Result<Value, String> {
     let expression = Expression::parse(text, columns).map_err(|error| error.to_string())?;
+    with_row(columns, row, |row| expression.evaluate(row)).map_err(|error| error.to_string())
+}
+
+fn with_row<T>(
+    columns: &[ColumnDefinition],
+    row: impl IntoIterator<Item = Value>,
+    what: impl FnOnce(crate::row::Row<'_>) -> T,
+) -> T {
     let row_type = RowType::new(columns).unwrap();
     let mut texts = Texts::default();
     let slots: Vec<i64> = row
@@ -31,23 +39,65 @@ fn value_of(
         .enumerate()
         .map(|(column, value)| row_type.slot(column, value, &mut texts).unwrap())
         .collect();
-    let row = crate::row::Row {
+    what(crate::row::Row {
         row_type: &row_type,
         slots: crate::row::Slots::Listed(&slots),
         texts: &texts,
-    };
-    expression.evaluate(row).map_err(|error| error.to_string())
+    })
 }
 
-fn value(text: &str) -> Value {
-    let row = [
+fn usual_row() -> [Value; 5] {
+    [
         Value::Integer(7),
         Value::Null,
         Value::Text(Text::new("Ab")),
         Value::Text(Text::new("x    ")),
         Value::Float(0.5),
-    ];
-    value_in(text, row).unwrap()
+    ]
+}
+
+fn value(text: &str) -> Value {
+    value_in(text, usual_row()).unwrap()
+}
+
+/// Of a value out of line only what is looked at is read: `a` is 0, `s` 2, in this order.
+#[test]
+fn what_is_read_of_a_row() {
+    let read = |text: &str, is_predicate: bool| {
+        let expression = Expression::parse(text, &columns()).unwrap();
+        with_row(&columns(), usual_row(), |row| {
+            if is_predicate {
+                expression.columns_read_for(row)
+            } else {
+                expression.columns_read_of(row)
+            }
+        })
+    };
+    for (text, of_key, of_predicate) in [
+        ("s", &[2][..], &[][..]),
+        ("coalesce(s, 'x')", &[2], &[]),
+        ("s is null", &[], &[]),
+        ("lower(s) is null", &[2], &[2]),
+        // Lengths differ, or do not; of bpchar they are not known before.
+        ("s = 'abc'", &[], &[]),
+        ("s <> 'ab'", &[2], &[2]),
+        ("s < 'abc'", &[2], &[2]),
+        ("coalesce(s, 'x') = 'abc'", &[], &[]),
+        ("c = 'abc'", &[3], &[3]),
+        ("lower(s) = 'abc'", &[2], &[2]),
+        // Strict: b is NULL.
+        ("left(s, b) = 'x'", &[], &[]),
+        ("s || null = 'x'", &[], &[]),
+        // A condition that decides, and one that is NULL.
+        ("a = 8 and s > 'x'", &[0], &[0]),
+        ("a = 7 or s > 'x'", &[0], &[0]),
+        ("b = 1 and s > 'x'", &[2], &[]),
+        ("(b = 1 and s > 'x') or a = 7", &[2, 0], &[2, 0]),
+        ("not s > 'x' and a = 7", &[2, 0], &[2, 0]),
+    ] {
+        assert_eq!(read(text, false), of_key, "{text}");
+        assert_eq!(read(text, true), of_predicate, "{text}");
+    }
 }
 
 /// Precedence, three-valued logic and types, each as a server's SELECT answers.
