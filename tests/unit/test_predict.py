@@ -15,8 +15,9 @@ from pgheadroom.play.events import Event
 from pgheadroom.play.workers import Hold
 from pgheadroom.predict import Given, make_cells, minor_version, predict, version
 from pgheadroom.predict.cells import fillfactor_of, updated_tables
+from pgheadroom.predict.chance import LEVEL
 from pgheadroom.predict.run_plan import as_given, transactions_of
-from pgheadroom.predict.spread import LEVEL, OfSamples, spread
+from pgheadroom.predict.spread import OfSamples, spread
 from pgheadroom.predict.uncertain_rows import beside_maintenance, upserted_of
 from pgheadroom.profile import Profile, parse_profile, read_profile
 from pgheadroom.prove import given_by, needs_the_run

@@ -13,11 +13,11 @@ from pgheadroom.errors import InputError
 from pgheadroom.outcome import KEYS, middle, put_together
 from pgheadroom.predict import PredictedCell, RewriteAsked, Timing, predict
 from pgheadroom.predict.cells import loaded_at, loaded_rows, make_cells
+from pgheadroom.predict.chance import counted
 from pgheadroom.predict.clock import TPS_PER_CLIENT, clock_of, has_clockwork
 from pgheadroom.predict.convergence import takes_effect
 from pgheadroom.predict.growth import Growth, growth_of
 from pgheadroom.predict.series import Series
-from pgheadroom.predict.spread import counted
 from pgheadroom.profile import Profile, parse_profile, read_profile
 from pgheadroom.report.proof import time_tables
 from pgheadroom.types import Interval

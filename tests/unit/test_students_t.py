@@ -7,7 +7,7 @@ import sys
 
 from scipy.special import stdtrit
 
-from pgheadroom.predict.spread import LEVEL, students_t
+from pgheadroom.predict.chance import LEVEL, students_t
 
 
 def test_it_is_that_of_scipy() -> None:
@@ -20,7 +20,7 @@ def test_a_check_imports_no_library_for_it() -> None:
     """Half of a check's processor time went into importing NumPy and SciPy for one number."""
     code = (
         "import sys, pgheadroom.migration, pgheadroom.migration.figures\n"
-        "from pgheadroom.predict.spread import students_t\n"
+        "from pgheadroom.predict.chance import students_t\n"
         "students_t(2)\n"
         "print('scipy' in sys.modules, 'numpy' in sys.modules)"
     )

@@ -11,7 +11,7 @@ from pgheadroom.advise.curve import Costed
 from pgheadroom.advise.foreseen import Calibration
 from pgheadroom.advise.worth import IMAGES_UNSURE, images_frac, mean
 from pgheadroom.outcome import Value, mid, middle
-from pgheadroom.predict.spread import LEVEL, students_t
+from pgheadroom.predict.chance import LEVEL, students_t
 from pgheadroom.types import Interval
 
 _MISSED_WITHIN = 0.005  # shares of updates that miss HOT and differ by less are the same

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from pgheadroom.advise.runs import PlayedPiece, Runner, ScenarioPiece
 from pgheadroom.advise.scenario import Scenario
-from pgheadroom.predict.spread import students_t
+from pgheadroom.predict.chance import students_t
 from pgheadroom.types import Interval
 
 SETTLED_WITHIN = 0.005

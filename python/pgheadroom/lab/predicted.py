@@ -76,7 +76,7 @@ def with_catalogs(value: Value, each: float) -> Value:
         value: Predicted without.
         each: What the catalogs add to it, taken to be between nothing and twice as much.
     """
-    from pgheadroom.predict.spread import LEVEL  # noqa: PLC0415 - slow
+    from pgheadroom.predict.chance import LEVEL  # noqa: PLC0415 - slow
 
     if value is None:
         return None

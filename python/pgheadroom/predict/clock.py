@@ -16,7 +16,7 @@ from pgheadroom import _core
 from pgheadroom.errors import ParameterError
 from pgheadroom.forms import Stored, in_file
 from pgheadroom.outcome import Value
-from pgheadroom.predict.spread import counted
+from pgheadroom.predict.chance import counted
 from pgheadroom.profile import Profile
 
 TPS_PER_CLIENT = 1000.0

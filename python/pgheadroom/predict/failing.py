@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from pgheadroom import _core
 from pgheadroom.outcome import Value
-from pgheadroom.predict.spread import counted
+from pgheadroom.predict.chance import counted
 from pgheadroom.units import percent
 
 SAID_FROM_FRAC = 0.01

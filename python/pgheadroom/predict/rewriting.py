@@ -17,11 +17,11 @@ from pgheadroom.errors import ParameterError
 from pgheadroom.forms import Stored, in_file
 from pgheadroom.outcome import Outcome, Value
 from pgheadroom.predict.cells import Cell
+from pgheadroom.predict.chance import counted
 from pgheadroom.predict.clock import Clock, MomentS
 from pgheadroom.predict.convergence import TakesEffect
 from pgheadroom.predict.sampling import heap_pages
 from pgheadroom.predict.series import InColumns
-from pgheadroom.predict.spread import counted
 from pgheadroom.types import Assumed
 
 How = Literal["full", "online"]

@@ -15,7 +15,8 @@ from typing import Annotated, Any, overload
 from pgheadroom import _core
 from pgheadroom.forms import Stored
 from pgheadroom.outcome import KEYS, SUMMED, Outcome, Value, middle, outcome_of
-from pgheadroom.predict.spread import ByRun, mean_of, spread_of_window
+from pgheadroom.predict.chance import mean_of
+from pgheadroom.predict.spread import ByRun, spread_of_window
 
 _OF_A_WINDOW = ("heap_pages", "index_pages", "pages_modified")
 """Keys that the twin has for a window: sizes at its end; the others are sums since the start."""

@@ -12,16 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 
 from pgheadroom.outcome import KEYS, SHARES, Outcome, Value, mid, middle, outcome_of
+from pgheadroom.predict.chance import CHANCE_LEAST, LEVEL, NORMAL, mean_of, students_t
 from pgheadroom.profile import Profile
 from pgheadroom.profile.standing_in import standing_in
 from pgheadroom.types import Interval
 from pgheadroom.units import PAGE_BYTES
-
-LEVEL = 0.9
-"""Coverage that statistical values state."""
 
 _STEADY = ("n_tup_ins", "n_tup_upd", "n_tup_del")
 """What the statements decide: equal in all of the twin's runs, it is taken as certain."""
@@ -33,8 +30,7 @@ _IMAGE_FRAC = 0.02  # recorded profiles (golden/compressed) were off by 1.04 % a
 # a one is expected (Jeffreys' prior), and of more than a few the runs' own spread tells. What one
 # more makes of each figure: a version that comes to another page and an entry in an index, three
 # records, and the images of two pages where images are logged.
-_CHANCE_LEAST, _CHANCE_MOST = 0.5, 4.0
-_NORMAL = 1.645  # of a normal distribution 90 % lie within so many standard deviations
+_CHANCE_MOST = 4.0
 _OF_A_MISS: dict[str, float] = {
     "n_tup_hot_upd": 1,
     "n_tup_newpage_upd": 1,
@@ -355,14 +351,12 @@ def _steady_halves(
     halves = dict.fromkeys(counted_at_all, beside) if beside else {}
     if upserted:
         for key in ("n_tup_ins", "n_tup_del"):
-            halves[key] = beside + _NORMAL * math.sqrt(_CHANCE_LEAST * upserted)
-    # Half a statement that finds its rows or not: none was seen (`_CHANCE_LEAST`).
+            halves[key] = beside + NORMAL * math.sqrt(CHANCE_LEAST * upserted)
+    # Half a statement that finds its rows or not: none was seen (`CHANCE_LEAST`).
     for key in _STEADY:
         rows = math.hypot(*(of_table.get(key, 0) for of_table in contended))
         if rows:
-            halves[key] = math.hypot(
-                halves.get(key, 0.0), _NORMAL * math.sqrt(_CHANCE_LEAST) * rows
-            )
+            halves[key] = math.hypot(halves.get(key, 0.0), NORMAL * math.sqrt(CHANCE_LEAST) * rows)
     return halves
 
 
@@ -393,24 +387,6 @@ def _grows(runs: ByRun) -> bool:
     """Whether a table takes pages in the run."""
     pairs = zip(runs["n_tup_hot_upd"], runs["n_tup_upd"], strict=True)
     return any(runs["n_tup_ins"]) or any((hot or 0) < (all_ or 0) for hot, all_ in pairs)
-
-
-def counted(numbers: Sequence[int], *, is_contended: bool = False) -> Value:
-    """
-    How often something happens: one number if all runs have it, else from least to most.
-
-    A further run lies between the least and the most of n with probability (n - 1) / (n + 1).
-    Where the clients' order decides, runs that agree do so by chance, and one more or less is
-    inside.
-    """
-    n, first = len(numbers), numbers[0]
-    if len(set(numbers)) > 1:
-        mean = math.fsum(numbers) / n
-        return Interval(low=min(numbers), mid=mean, high=max(numbers), level=(n - 1) / (n + 1))
-    if not is_contended:
-        return first
-    half = _NORMAL * math.sqrt(_CHANCE_LEAST)  # as of rows (`_steady_halves`)
-    return Interval(low=max(0.0, first - half), mid=first, high=first + half, level=LEVEL)
 
 
 def _spread_of(
@@ -489,15 +465,6 @@ class _OfAll:
     steady: Mapping[str, float]
 
 
-def mean_of(values: Sequence[float | None]) -> float | None:
-    """The middle of a figure's interval, or the number that all runs have; None without one."""
-    numbers = [value for value in values if value is not None]
-    if len(numbers) < len(values):
-        return None
-    count = len(numbers)
-    return numbers[0] if numbers.count(numbers[0]) == count else math.fsum(numbers) / count
-
-
 def _interval(key: str, values: Sequence[float | None], of_all: _OfAll) -> Value:
     mean = mean_of(values)
     if mean is None:
@@ -556,7 +523,7 @@ def _chance(updates: float, misses: float, *, logs_images: bool) -> Callable[[st
     half = 0.0
     if updates:
         variance = misses * (1 - misses / updates)
-        half = _NORMAL * math.sqrt(min(max(variance, _CHANCE_LEAST), _CHANCE_MOST))
+        half = NORMAL * math.sqrt(min(max(variance, CHANCE_LEAST), _CHANCE_MOST))
     of_a_miss = _WITH_IMAGES_OF_A_MISS if logs_images else _OF_A_MISS
 
     def of_figure(key: str, mean: float) -> float:
@@ -579,33 +546,3 @@ def _model(key: str, mean: float, *, updates: float, times: float) -> float:
     if key in _UPDATES:
         return times * _MODEL_SHARE * updates
     return times * _MODEL_FRAC.get(key, _MODEL_FRAC_ELSE) * mean
-
-
-_HALVINGS = 60  # to the last bit of the angle
-
-
-@lru_cache(maxsize=64)
-def students_t(degrees: int) -> float:
-    """
-    Student's t for a two-sided interval of `LEVEL`.
-
-    By halving, of the closed form that whole degrees of freedom have (Abramowitz and Stegun,
-    26.7.3 and 26.7.4): a module for it takes longer to import than a migration to be checked.
-    """
-    low, high = 0.0, math.pi / 2
-    for _ in range(_HALVINGS):
-        angle = (low + high) / 2
-        low, high = (angle, high) if _within(angle, degrees) < LEVEL else (low, angle)
-    return math.sqrt(degrees) * math.tan((low + high) / 2)
-
-
-def _within(angle: float, degrees: int) -> float:
-    """The probability of less than sqrt(degrees) * tan(angle), to both sides."""
-    sine, cosine = math.sin(angle), math.cos(angle)
-    is_odd = degrees % 2 == 1
-    term = cosine if is_odd else 1.0
-    total = 0.0
-    for step in range(2 if is_odd else 1, degrees, 2):
-        total += term
-        term *= cosine * cosine * step / (step + 1)
-    return (angle + sine * total) * 2 / math.pi if is_odd else sine * total

@@ -23,14 +23,7 @@ from pgheadroom.predict.order import KeyOrder, order_of
 from pgheadroom.predict.rewriting import RewriteWork, work_of
 from pgheadroom.predict.run_plan import Piece, RunPlan, needed_bytes
 from pgheadroom.predict.series import Series, series_of
-from pgheadroom.predict.spread import (
-    WHOLE,
-    Doubt,
-    images_estimated,
-    made_up_of,
-    over_draws,
-    spread,
-)
+from pgheadroom.predict.spread import WHOLE, Doubt, images_estimated, made_up_of, over_draws, spread
 from pgheadroom.predict.uncertain_rows import beside_maintenance, deadlocked_of, upserted_of
 from pgheadroom.predict.without_row import Turns, said_of, turns_of
 from pgheadroom.profile import Profile

@@ -13,7 +13,7 @@ from statistics import fmean
 
 from pgheadroom import _core
 from pgheadroom.outcome import Value, middle
-from pgheadroom.predict.spread import counted
+from pgheadroom.predict.chance import counted
 from pgheadroom.profile import Profile
 from pgheadroom.types import Interval
 from pgheadroom.units import percent
