@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pgheadroom.errors import LabError, MeasurementInvalid, TwinError
 from pgheadroom.play.standing import Standing
 from pgheadroom.predict import Given, RunPlan, make_cells
 from pgheadroom.profile import parse_profile
@@ -49,3 +50,37 @@ def test_how_clients_came_on_is_told_in_every_way(server: dict[str, Any]) -> Non
     assert isinstance(given, Given)
     assert (given.standing, given.course) == ((0.1, (12.0,)), COURSE)
     assert played[-1].given == [given]
+
+
+@pytest.mark.parametrize(
+    ("failure", "raised"),
+    [
+        (LabError("pgbench failed"), TwinError),
+        (MeasurementInvalid("deadlocks"), MeasurementInvalid),
+    ],
+)
+def test_the_twin_says_why_a_server_failed(failure: LabError, raised: type[Exception]) -> None:
+    """A key that is out of range in some of the clients' orders alone: 291108-70 of make fuzz."""
+    profile = parse_profile(
+        {
+            "schema_version": 1,
+            "table": [{"name": "t", "rows": 10, "columns": [{"name": "a", "type": "int2"}]}],
+            "operation": [{"table": "t", "kind": "insert"}],
+            "run": {"operations": 100, "clients": 2},
+        }
+    )
+    played: list[int] = []
+
+    def twin(plan: RunPlan) -> list[Any]:
+        played.append(plan.seeds)
+        if plan.seeds > 2:
+            raise TwinError("32768 is out of range for type int2")
+        return []
+
+    def server() -> list[Any]:
+        raise failure
+
+    plan = RunPlan(cells=make_cells(profile, None, None, ()), version=PgVersion.parse("18.4"))
+    with pytest.raises(raised):
+        _both(profile, plan, twin, server)
+    assert played[0] == 2
