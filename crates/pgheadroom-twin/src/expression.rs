@@ -13,6 +13,7 @@
 
 mod evaluate;
 mod found;
+mod normal;
 mod parse;
 mod stated;
 mod token;
@@ -29,6 +30,9 @@ use crate::value::Value;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expression {
     node: Node,
+    /// As a server evaluates it: of an index's key, and of a predicate.
+    simplified: Node,
+    conditions: Vec<Node>,
     kind: Kind,
     columns: Vec<usize>,
     columns_read: Vec<usize>,
@@ -163,9 +167,16 @@ impl Expression {
             used.dedup();
             used
         });
+        Self::with_columns(typed.node, typed.kind, columns, columns_read)
+    }
+
+    fn with_columns(node: Node, kind: Kind, columns: Vec<usize>, columns_read: Vec<usize>) -> Self {
+        let simplified = node.simplified();
         Self {
-            node: typed.node,
-            kind: typed.kind,
+            conditions: simplified.clone().conditions(),
+            simplified,
+            node,
+            kind,
             columns,
             columns_read,
         }

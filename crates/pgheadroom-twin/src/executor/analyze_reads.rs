@@ -197,7 +197,8 @@ impl Table {
                 let keys = definition.keys.iter().filter(is_expression);
                 let sources = (definition.predicate.as_ref(), keys);
                 // Where it fails it has never been in the index: of a transaction that is waiting.
-                let _ = self.read_for_keys(row, sources, None, to);
+                let longest = LONGEST_SCALAR - VARHDRSZ;
+                let _ = self.read_for_values(row, sources, None, longest, to);
             }
         }
     }

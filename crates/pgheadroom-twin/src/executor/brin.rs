@@ -15,10 +15,10 @@ use pgheadroom_layout::tuple::{VARATT_SHORT_MAX, VARHDRSZ, VARHDRSZ_SHORT};
 
 use crate::executor::StatementError;
 use crate::executor::index::{Found, Part, blocking_columns, parts_of};
-use crate::executor::index_definition::IndexDefinition;
+use crate::executor::index_definition::{IndexDefinition, IndexKey};
 use crate::expression::Expression;
 use crate::page::Tid;
-use crate::row::{Row, RowType};
+use crate::row::{Form, Row, RowType};
 use crate::wal::Wal;
 
 mod pages;
@@ -135,6 +135,18 @@ impl Brin {
         (self.predicate.as_ref(), self.keys.iter())
     }
 
+    /// What is read of a row that comes to this place: where the range has no summary yet only what
+    /// is evaluated before that is known.
+    ///
+    /// Source: `brininsert`, src/backend/access/brin/brin.c, behind `FormIndexDatum`,
+    /// src/backend/catalog/index.c (REL_15_STABLE, REL_18_STABLE).
+    pub fn sources_at(&self, tid: Tid) -> (Option<&Expression>, impl Iterator<Item = &Part>) {
+        let has_summary = self.range_of(tid) < self.ranges.len();
+        let is_read =
+            move |part: &&Part| has_summary || matches!(part.source, IndexKey::Expression(_));
+        (self.predicate.as_ref(), self.keys.iter().filter(is_read))
+    }
+
     fn range_of(&self, tid: Tid) -> usize {
         (tid.block.0 / self.pages_per_range) as usize
     }
@@ -190,7 +202,10 @@ impl Brin {
         let mut known = self.ranges.get_mut(range);
         for (number, part) in self.keys.iter().enumerate() {
             let found = part.found(row)?;
-            let payload = part.payload_bytes(&found, row, statement)?;
+            let payload = match out_of_line_bytes(&found, row, statement) {
+                Some(bytes) => bytes,
+                None => part.payload_bytes(&found, row, statement)?,
+            };
             if part.width.is_none()
                 && found != Found::Null
                 && payload + VARHDRSZ > TOAST_INDEX_TARGET
@@ -328,5 +343,19 @@ impl Brin {
     /// Whether its columns keep an update from being HOT, as before 16.
     pub const fn blocks_hot(behaviour: &Behaviour) -> bool {
         behaviour.summarizing_indexes_block_hot
+    }
+}
+
+/// Bytes of a value that lies out of line as it is: a summary has it in line.
+///
+/// Source: `brin_form_tuple`, src/backend/access/brin/brin_tuple.c (REL_18_STABLE).
+fn out_of_line_bytes(found: &Found, row: Row<'_>, statement: Option<u32>) -> Option<u32> {
+    let Found::Kept(slot) = found else {
+        return None;
+    };
+    let bytes = row.texts.get(*slot).len();
+    match row.texts.form_in_slot(*slot, statement)? {
+        Form::External { stored_bytes, .. } if stored_bytes == bytes => Some(bytes),
+        _ => None,
     }
 }

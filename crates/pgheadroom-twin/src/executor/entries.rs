@@ -144,7 +144,7 @@ impl Table {
         for brin in &mut brins {
             let statement = self.session.changed.statement();
             result = self
-                .read_for_index(row, brin.sources(), Some(statement), to)
+                .read_for_index(row, brin.sources_at(tid), Some(statement), to)
                 .and_then(|()| brin.insert(self.row_view(row), tid, statement, to.wal));
             if result.is_err() {
                 break;

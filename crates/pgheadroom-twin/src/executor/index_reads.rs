@@ -51,6 +51,24 @@ impl Table {
         statement: Option<u32>,
         to: &mut Writer<'_>,
     ) -> Result<(), StatementError> {
+        self.read_for_values(row, (predicate, keys), statement, u32::MAX, to)
+    }
+
+    /// The same, where of an expression that is a column's value as it is that is read if it is at
+    /// most so long.
+    ///
+    /// Source: `index_form_tuple`, src/backend/access/common/indextuple.c, which reads each.
+    ///
+    /// # Errors
+    /// When the predicate fails.
+    pub(super) fn read_for_values<'a>(
+        &mut self,
+        row: u32,
+        (predicate, keys): (Option<&'a Expression>, impl Iterator<Item = &'a IndexKey>),
+        statement: Option<u32>,
+        longest: u32,
+        to: &mut Writer<'_>,
+    ) -> Result<(), StatementError> {
         if !self.values.texts.has_forms() {
             return Ok(());
         }
@@ -68,7 +86,12 @@ impl Table {
                 IndexKey::Column(column) => ids.extend(self.id_in_slot(row, *column, statement)),
                 IndexKey::Expression(expression) => {
                     if self.may_read(row, expression, statement) {
-                        let columns = expression.columns_read_of(self.row_view(row));
+                        let (mut columns, value) = expression.columns_read_of(self.row_view(row));
+                        let is_short = |&column: &usize| {
+                            let slot = self.values.slot(row, column);
+                            longest == u32::MAX || self.values.texts.get(slot).len() <= longest
+                        };
+                        columns.extend(value.filter(is_short));
                         ids.extend(self.ids_in_slots(row, &columns, statement));
                     }
                 }

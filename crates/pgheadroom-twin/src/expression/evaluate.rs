@@ -25,30 +25,21 @@ impl Expression {
         Ok(truth(&self.node.evaluate(row)?) == Some(true))
     }
 
-    /// The columns of which it reads values of a row as an index's key, out of line if they are
-    /// there; as far as it comes, where it fails.
-    ///
-    /// Source: `index_form_tuple`, src/backend/access/common/indextuple.c (REL_18_STABLE), which
-    /// reads the value itself.
-    pub(crate) fn columns_read_of(&self, row: Row<'_>) -> Vec<usize> {
+    /// The columns of which it looks at values of a row, as far as it comes where it fails; and the
+    /// one whose value it is, if nobody has looked at that.
+    pub(crate) fn columns_read_of(&self, row: Row<'_>) -> (Vec<usize>, Option<usize>) {
         let mut read = Vec::new();
-        let found = self.node.follow(row, &mut |column| read.push(column));
-        read.extend(found.ok().and_then(|found| found.unread));
-        read
+        let found = self.simplified.follow(row, &mut |column| read.push(column));
+        (read, found.ok().and_then(|found| found.unread))
     }
 
-    /// The same of a predicate, of which nothing is evaluated behind the first condition that is
-    /// not true.
+    /// The columns of which a predicate looks at values: nothing is evaluated behind the first
+    /// condition that is not true.
     ///
-    /// Source: `ExecQual`, src/include/executor/executor.h; `make_ands_implicit`,
-    /// src/backend/nodes/makefuncs.c (REL_18_STABLE).
+    /// Source: `ExecQual`, src/include/executor/executor.h (REL_18_STABLE).
     pub(crate) fn columns_read_for(&self, row: Row<'_>) -> Vec<usize> {
-        let conditions = match &self.node {
-            Node::All(parts) => parts.as_slice(),
-            other => std::slice::from_ref(other),
-        };
         let mut read = Vec::new();
-        for condition in conditions {
+        for condition in &self.conditions {
             let found = condition.follow(row, &mut |column| read.push(column));
             if !found.is_ok_and(|found| truth(&found.value) == Some(true)) {
                 break;
@@ -103,18 +94,22 @@ impl Node {
                 stated.value(row)?
             }
             Self::Compare(comparison, parts) => {
-                let needs_values = |values: &[Value; 2]| !comparison.is_told_by_length(values);
+                let needs_values = |values: &[Value; 2], unread: [Option<usize>; 2]| {
+                    let is_text = |column: usize| row.row_type.columns[column].kind.is_text();
+                    let are_texts = unread.into_iter().flatten().all(is_text);
+                    !(are_texts && comparison.is_told_by_length(values))
+                };
                 let [one, other] = read_both(parts, row, needs_values, read)?;
                 let order = compare(&one, &other, false);
                 truth_value(order.map(|order| comparison.holds(order)))
             }
             Self::ComparePadded(comparison, parts) => {
-                let [one, other] = read_both(parts, row, |_| true, read)?;
+                let [one, other] = read_both(parts, row, |_, _| true, read)?;
                 let order = compare(&one, &other, true);
                 truth_value(order.map(|order| comparison.holds(order)))
             }
             Self::Arithmetic(operator, width, parts) => {
-                let [one, other] = read_both(parts, row, |_| true, read)?;
+                let [one, other] = read_both(parts, row, |_, _| true, read)?;
                 arithmetic(*operator, *width, &one, &other)?
             }
             Self::All(parts) => connected(parts, false, row, read)?,
@@ -171,13 +166,13 @@ fn read_all(
 fn read_both(
     parts: &[Node; 2],
     row: Row<'_>,
-    needs_values: impl FnOnce(&[Value; 2]) -> bool,
+    needs_values: impl FnOnce(&[Value; 2], [Option<usize>; 2]) -> bool,
     read: &mut dyn FnMut(usize),
 ) -> Result<[Value; 2], ValueError> {
     let (one, other) = (parts[0].follow(row, read)?, parts[1].follow(row, read)?);
     let unread = [one.unread, other.unread];
     let values = [one.value, other.value];
-    if !values.contains(&Value::Null) && needs_values(&values) {
+    if !values.contains(&Value::Null) && needs_values(&values, unread) {
         unread.into_iter().flatten().for_each(read);
     }
     Ok(values)
@@ -202,7 +197,8 @@ fn connected(
 }
 
 impl Comparison {
-    /// Whether strings of these lengths are told apart without a look at them.
+    /// Whether strings of these lengths are told apart without a look at them; no other type's
+    /// values are.
     ///
     /// Source: `texteq` and `textne`, src/backend/utils/adt/varlena.c (REL_15_STABLE,
     /// REL_18_STABLE).

@@ -110,12 +110,8 @@ impl Expression {
             salt: statement.salt,
             found: statement.found.clone(),
         };
-        Ok(Self {
-            node: Node::Stated(Box::new(stated)),
-            kind,
-            columns_read: read.clone(),
-            columns: read,
-        })
+        let node = Node::Stated(Box::new(stated));
+        Ok(Self::with_columns(node, kind, read.clone(), read))
     }
 }
 

@@ -69,7 +69,9 @@ fn what_is_read_of_a_row() {
             if is_predicate {
                 expression.columns_read_for(row)
             } else {
-                expression.columns_read_of(row)
+                let (mut read, value) = expression.columns_read_of(row);
+                read.extend(value);
+                read
             }
         })
     };
@@ -94,6 +96,17 @@ fn what_is_read_of_a_row() {
         ("b = 1 and s > 'x'", &[2], &[]),
         ("(b = 1 and s > 'x') or a = 7", &[2, 0], &[2, 0]),
         ("not s > 'x' and a = 7", &[2, 0], &[2, 0]),
+        // In the form in which a server has them: one AND, NOT within, what is common first.
+        ("(b > 0 and s > 'A') and a = 7", &[2, 0], &[]),
+        ("not (b = 1 or s > 'x')", &[2], &[]),
+        ("not (a <> 7 and s > 'x')", &[0], &[0]),
+        (
+            "(a = 1 and s > 'A') or (a = 2 and s > 'A')",
+            &[0, 0],
+            &[2, 0, 0],
+        ),
+        ("(a = 1 and s > 'A') or s > 'A'", &[0, 2], &[2]),
+        ("s < s", &[2, 2], &[2, 2]),
     ] {
         assert_eq!(read(text, false), of_key, "{text}");
         assert_eq!(read(text, true), of_predicate, "{text}");

@@ -186,8 +186,8 @@ impl Table {
             let page = &self.heap.pages()[block as usize];
             let rows = page.offsets().filter_map(|offset| page.row(offset));
             for row in rows.collect::<Vec<_>>() {
-                let read = self.read_for_index(row, brin.sources(), None, to);
-                read.expect("it was evaluated at the row's own insertion");
+                // Where it fails the row has not been in the index: its insertion waits.
+                let _ = self.read_for_index(row, brin.sources(), None, to);
             }
         }
         self.indexes.brins = brins;
