@@ -252,8 +252,7 @@ def _cell(cell: Cell, simulation: Simulation, run: Played) -> ProofCell:
         measured = replace(measured, operations_without_row=found if known else None)
     if run.failed_transactions or predicted.failed_transactions is not None:
         measured = replace(measured, failed_transactions=run.failed_transactions)
-        failed = predicted.failed_transactions
-        predicted = replace(predicted, failed_transactions=0 if failed is None else failed)
+        predicted = replace(predicted, failed_transactions=simulation.failed)
     return ProofCell(
         fillfactor=cell.fillfactor,
         predicted=predicted,

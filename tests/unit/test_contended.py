@@ -13,7 +13,14 @@ from pgheadroom import predict
 from pgheadroom.errors import HeadroomError
 from pgheadroom.outcome import Outcome
 from pgheadroom.predict import twin
-from pgheadroom.predict.contended import contended_of, contended_turns_of, may_fail
+from pgheadroom.predict.chance import chance_half
+from pgheadroom.predict.contended import (
+    contended_of,
+    contended_turns_of,
+    failed_half,
+    may_fail,
+    turn_halves,
+)
 from pgheadroom.predict.failing import failed_of
 from pgheadroom.predict.spread import spread
 from pgheadroom.predict.uncertain_rows import beside_maintenance, upserted_of
@@ -25,14 +32,18 @@ _STEADY = ("n_tup_ins", "n_tup_upd", "n_tup_del")
 _PROFILES = 15
 
 
-def _profile(*operations: dict[str, Any], rows: int = 9, **run: object) -> Profile:
+def _profile(
+    *operations: dict[str, Any], rows: int = 9, refers: bool = False, **run: object
+) -> Profile:
+    keys = {"u": [{"columns": ["v"], "references": "t"}]} if refers else {}
     return parse_profile(
         {
             "schema_version": 1,
             "table": [
                 {"name": name, "rows": rows,
                  "columns": [{"name": column, "type": "int4"} for column in ("k", "v")],
-                 "indexes": [{"name": f"{name}_i", "columns": ["k"], "unique": True}]}
+                 "indexes": [{"name": f"{name}_i", "columns": ["k"], "unique": True}],
+                 "foreign_keys": keys.get(name, [])}
                 for name in ("t", "u")
             ],
             "operation": [
@@ -57,6 +68,7 @@ _HEAD = {"pick": {"distribution": "head", "using": "t_i"}}
 _OLDEST = {"pick": {"distribution": "oldest"}}
 _AGE = {"pick": {"distribution": "age", "min": 0, "max": 2}}
 _TOGETHER = {"transaction": "one"}
+_RR = {"isolation": "repeatable read"}
 
 
 @pytest.mark.parametrize(
@@ -138,14 +150,42 @@ def test_transactions_that_fail_by_chance_are_an_interval() -> None:
     ]
     assert may_fail(_profile(*crossing))
     assert not may_fail(_profile(*crossing, clients=1))
-    assert may_fail(_profile(_UPDATE, isolation="repeatable read"))
+    assert may_fail(_profile(_UPDATE, **_RR))
+    assert may_fail(_profile(_SELECT | _TOGETHER, _DELETE | _HEAD | _TOGETHER, **_RR))
+    assert not may_fail(_profile(_SELECT | _TOGETHER, _DELETE | _HEAD | _TOGETHER))
+    # A new row of u locks its row of t for the share of its key.
+    child = _INSERT | _TOGETHER | {"table": "u"}
+    assert may_fail(_profile(child, _LOCK | _TOGETHER, refers=True))
+    assert not may_fail(_profile(child, _LOCK | _TOGETHER))
+    assert not may_fail(_profile(child, _UPDATE | _TOGETHER, refers=True))
     assert not may_fail(_profile(_UPDATE | _TOGETHER, _UPDATE | _TOGETHER | {"table": "u"}))
     runs = [SimpleNamespace(failed_transactions=3)] * 4
-    found = failed_of(runs, 1.0, is_contended=True)  # type: ignore[arg-type]
+    found = failed_of(runs, 1.0, failed_half(_profile(*crossing)))  # type: ignore[arg-type]
     assert isinstance(found, Interval)
     assert found.low < 2
     assert found.high > 4
-    assert failed_of(runs, 1.0, is_contended=False) == 3  # type: ignore[arg-type]
+    assert failed_of(runs, 1.0, 0.0) == 3  # type: ignore[arg-type]
+
+
+def test_turns_beside_a_truncate_are_an_interval() -> None:
+    """Its rows are, and what finds none of them is as many turns."""
+    truncate = [{"do": "truncate", "table": "t", "at_frac": 0.5}]
+    profile = _profile(_UPDATE, _SELECT, operations=99, maintenance=truncate)
+    halves = turn_halves(profile)
+    assert set(halves) == {0, 1}
+    assert min(halves.values()) >= 4
+
+
+def test_one_of_a_sample_is_many() -> None:
+    """A count of runs that are a hundredth of the whole goes by hundreds."""
+    runs = [SimpleNamespace(turns=[(10, 3)], failed_transactions=0)] * 4
+    one = turns_of(runs, 0.01, {0: chance_half(0.01)})["0"].without_row  # type: ignore[arg-type]
+    assert one == Interval(low=200, mid=300, high=400, level=0.9)
+    # Up to the turns of the run that has most.
+    runs = [SimpleNamespace(turns=[(turns, turns)]) for turns in (100, 110)]
+    two = turns_of(runs, 1.0, {0: 1.0})["0"].without_row  # type: ignore[arg-type]
+    assert isinstance(two, Interval)
+    assert (two.low, two.high) == (100, 110)
 
 
 def test_time_deals_turns_out() -> None:
@@ -176,6 +216,7 @@ def test_counts_that_are_stated_are_those_of_every_order(monkeypatch: pytest.Mon
     """Of whole profiles drawn over the format: what is not named is equal in all runs."""
     played: list[list[Outcome]] = []
     turns: list[list[Any]] = []
+    failed: list[list[int]] = []
 
     def noted(runs: list[Outcome], **others: Any) -> Outcome:
         played.append(runs)
@@ -183,6 +224,7 @@ def test_counts_that_are_stated_are_those_of_every_order(monkeypatch: pytest.Mon
 
     def turned(runs: list[Any], *others: Any) -> dict[str, Turns]:
         turns.append([run.turns for run in runs])
+        failed.append([run.failed_transactions for run in runs])
         return turns_of(runs, *others)
 
     monkeypatch.setattr(twin, "spread", noted)
@@ -193,6 +235,7 @@ def test_counts_that_are_stated_are_those_of_every_order(monkeypatch: pytest.Mon
             raw["run"]["operations"] = min(raw["run"].get("operations", 400), 400)
             played.clear()
             turns.clear()
+            failed.clear()
             try:
                 profile = parse_profile(raw)
                 predict(profile, seeds=12)
@@ -203,15 +246,16 @@ def test_counts_that_are_stated_are_those_of_every_order(monkeypatch: pytest.Mon
                 _check(profile, runs, name)
             for by_run in turns:
                 _check_turns(profile, by_run, name)
+            if not failed_half(profile):
+                assert not any(map(any, failed)), name
     assert played
     assert turns
 
 
 def _check_turns(profile: Profile, by_run: list[Any], name: str) -> None:
-    uncertain = contended_turns_of(profile)
-    others = {*beside_maintenance(profile), *upserted_of(profile)}
+    uncertain, upserted = turn_halves(profile), upserted_of(profile)
     for number, operation in enumerate(profile.workload.operations):
-        if operation.table not in others and number not in uncertain:
+        if operation.table not in upserted and number not in uncertain:
             assert len({turns[number] for turns in by_run}) == 1, (name, number)
 
 

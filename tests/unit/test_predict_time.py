@@ -125,6 +125,9 @@ def test_middles_are_those_of_the_windows() -> None:
     series = cell.series
     assert series is not None
     assert series.tables == [table.name for table in profile.tables]
+    for key in KEYS:
+        series.middles(key, "t")
+    assert series.windows._made == [None] * 5  # type: ignore[attr-defined]
     for table in (None, *series.tables):
         for key in KEYS:
             before = series.middles(key, table)

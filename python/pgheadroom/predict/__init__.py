@@ -10,6 +10,7 @@ Predicting what a profile would do, by the page-level twin alone: no server take
     run_plan.py what is played: the runs of each cell with each seed
     twin.py     runs of the twin side by side, with progress and a clean stop
     clock.py    how fast a run goes, and what the server does by itself meanwhile
+    chance.py   what chance makes of runs: Student's t, counts, means
     spread.py   several runs of a statistical cell become intervals
     contended.py, uncertain_rows.py     counts that are no numbers, though all runs agree
     series.py   the figures of each window of simulated time

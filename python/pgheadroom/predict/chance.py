@@ -28,22 +28,34 @@ def mean_of(values: Sequence[float | None]) -> float | None:
     return numbers[0] if numbers.count(numbers[0]) == count else math.fsum(numbers) / count
 
 
-def counted(numbers: Sequence[int], *, is_contended: bool = False) -> Value:
+def chance_half(share: float = 1.0) -> float:
+    """
+    By how much a count is uncertain that chance decides, where no run has another.
+
+    Args:
+        share: Of the whole in each run; counts are blown up, and one of a sample is many.
+    """
+    return max(NORMAL * math.sqrt(CHANCE_LEAST / share), 1 / share)
+
+
+def counted(numbers: Sequence[int], half: float = 0.0) -> Value:
     """
     How often something happens: one number if all runs have it, else from least to most.
 
     A further run lies between the least and the most of n with probability (n - 1) / (n + 1).
-    Where the clients' order decides, runs that agree do so by chance, and one more or less is
-    inside.
+
+    Args:
+        numbers: What each run has.
+        half: By how much that is uncertain where all runs agree, or at the least (`chance_half`).
     """
-    n, first = len(numbers), numbers[0]
-    if len(set(numbers)) > 1:
-        mean = math.fsum(numbers) / n
-        return Interval(low=min(numbers), mid=mean, high=max(numbers), level=(n - 1) / (n + 1))
-    if not is_contended:
-        return first
-    half = NORMAL * math.sqrt(CHANCE_LEAST)  # as of rows (`spread.py`)
-    return Interval(low=max(0.0, first - half), mid=first, high=first + half, level=LEVEL)
+    n = len(numbers)
+    if len(set(numbers)) == 1 and not half:
+        return numbers[0]
+    mean = mean_of(numbers)
+    assert mean is not None
+    level = LEVEL if len(set(numbers)) == 1 else (n - 1) / (n + 1)
+    low, high = min(*numbers, mean - half), max(*numbers, mean + half)
+    return Interval(low=max(0.0, low), mid=float(mean), high=high, level=level)
 
 
 _HALVINGS = 60  # to the last bit of the angle

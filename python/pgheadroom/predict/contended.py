@@ -10,10 +10,13 @@ no certain one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
+from pgheadroom.predict.chance import chance_half
+from pgheadroom.predict.uncertain_rows import beside_maintenance, deadlocked_of
 from pgheadroom.profile import Operation, Profile, RowRange, TableProfile
 
 _LOCKING = frozenset({"update", "delete", "upsert", "lock"})
@@ -61,8 +64,39 @@ def contended_turns_of(profile: Profile) -> frozenset[int]:
     )
 
 
+def turn_halves(profile: Profile, share: float = 1.0) -> dict[int, float]:
+    """
+    By how much an operation's turns without a row are uncertain, by its number; not where certain.
+
+    Args:
+        profile: The profile.
+        share: Of the whole in each run of the twin.
+    """
+    halves = dict.fromkeys(sorted(contended_turns_of(profile)), chance_half(share))
+    beside = beside_maintenance(profile)
+    for number, operation in enumerate(profile.workload.operations):
+        if rows := beside.get(operation.table, 0.0):
+            halves[number] = math.hypot(halves.get(number, 0.0), rows)
+    return halves
+
+
+def failed_half(profile: Profile, share: float = 1.0) -> float:
+    """
+    By how much the number of failed transactions is uncertain; 0 where none can fail.
+
+    A REINDEX may end one of each client's in a deadlock.
+
+    Args:
+        profile: The profile.
+        share: Of the whole in each run of the twin.
+    """
+    clients = profile.workload.run.clients
+    half = chance_half(share) if may_fail(profile) else 0.0
+    return math.hypot(half, clients) if deadlocked_of(profile) else half
+
+
 def may_fail(profile: Profile) -> bool:
-    """Whether a server may roll back a transaction in the middle, with several clients."""
+    """Whether a server may roll back a transaction because of others, but for maintenance."""
     return profile.workload.run.clients > 1 and bool(_failing(profile))
 
 
@@ -138,17 +172,22 @@ def _failing(profile: Profile) -> frozenset[tuple[Operation, ...]]:
     """
     transactions = profile.workload.transactions()
     if profile.workload.run.isolation == "repeatable read":
-        return frozenset(each for each in transactions if any(map(_may_wait, each)))
+
+        def meets_a_change(one: Operation) -> bool:
+            return one.is_head or _may_wait(one) or bool(_parents(profile, one))
+
+        return frozenset(each for each in transactions if any(map(meets_a_change, each)))
     steps = [
         [
-            (first.table, then.table)
-            for first, then in combinations(each, 2)
-            if first.kind in _LOCKING and _may_wait(then)
+            (first.held, held)
+            for first, then in combinations(_locks_of(profile, each), 2)
+            for held in then.waits_for
         ]
         + [
-            (one.table, one.table)
+            (lock.held, lock.held)
             for one in each
             if _may_wait(one) and one.rows_max > 1 and one.find != "index"
+            for lock in [_Lock.of(one)]
         ]
         for each in transactions
     ]
@@ -160,12 +199,67 @@ def _failing(profile: Profile) -> frozenset[tuple[Operation, ...]]:
     )
 
 
+_Held = tuple[str, str]
+"""Rows of a table, and how somebody has locked them."""
+
+# Which locks a lock waits for: of a foreign key's row, of an UPDATE's, and FOR UPDATE or to delete.
+# Source: `tupleLockExtraInfo` and section "Row-Level Locks", doc/src/sgml/mvcc.sgml.
+_WAITS_FOR = {
+    "key share": ("update",),
+    "no key update": ("no key update", "update"),
+    "update": ("key share", "no key update", "update"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Lock:
+    """Rows of a table that a statement locks, and whether another client may have them."""
+
+    table: str
+    mode: str
+    may_wait: bool = True
+
+    @classmethod
+    def of(cls, operation: Operation) -> _Lock:
+        mode = "update" if operation.kind in ("delete", "lock") else "no key update"
+        return cls(operation.table, mode, _may_wait(operation))
+
+    @property
+    def held(self) -> _Held:
+        return self.table, self.mode
+
+    @property
+    def waits_for(self) -> list[_Held]:
+        modes = _WAITS_FOR[self.mode] if self.may_wait else ()
+        return [(self.table, mode) for mode in modes]
+
+
+def _locks_of(profile: Profile, transaction: tuple[Operation, ...]) -> list[_Lock]:
+    """What a transaction locks, in order: each statement's rows, then those that they refer to."""
+    found = []
+    for operation in transaction:
+        if operation.kind in _LOCKING:
+            found.append(_Lock.of(operation))
+        found += [_Lock(parent, "key share") for parent in _parents(profile, operation)]
+    return found
+
+
+def _parents(profile: Profile, operation: Operation) -> list[str]:
+    """Tables whose rows a statement's foreign keys look for."""
+    if operation.kind not in ("insert", "upsert", "update"):
+        return []
+    keys = profile.table(operation.table).foreign_keys
+    changed = {change.column for change in operation.sets}
+    inserts = operation.kind != "update"
+    return [key.references for key in keys if inserts or key.column in changed]
+
+
 def _may_wait(operation: Operation) -> bool:
     """Whether another client's statement may have the rows that it locks."""
     return operation.kind in _LOCKING and not (_has_own_rows(operation) or operation.is_head)
 
 
-def _reached(steps: set[tuple[str, str]]) -> set[tuple[str, str]]:
+def _reached(steps: set[tuple[_Held, _Held]]) -> set[tuple[_Held, _Held]]:
     """Pairs of which the second is reached from the first in any number of steps."""
     found = set(steps)
     while True:

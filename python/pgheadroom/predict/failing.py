@@ -19,17 +19,16 @@ SAID_FROM_FRAC = 0.01
 """More than this share of the transactions is said before the figures."""
 
 
-def failed_of(runs: Sequence[_core.Simulated], share: float, *, is_contended: bool) -> Value:
+def failed_of(runs: Sequence[_core.Simulated], share: float, half: float) -> Value:
     """
-    How many transactions of a cell failed, by several seeds; None where none did in any.
+    How many transactions of a cell failed, by several seeds.
 
     Args:
         runs: The twin's runs of one cell.
         share: Of the whole in each.
-        is_contended: Whether the clients' order decides (`may_fail`).
+        half: By how much that is uncertain (`failed_half`).
     """
-    failed = [round(run.failed_transactions / share) for run in runs]
-    return counted(failed, is_contended=is_contended) if any(failed) else None
+    return counted([round(run.failed_transactions / share) for run in runs], half)
 
 
 def failed_frac(runs: Sequence[_core.Simulated]) -> float:

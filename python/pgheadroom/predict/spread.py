@@ -504,7 +504,7 @@ def _interval(key: str, values: Sequence[float | None], of_all: _OfAll) -> Value
     if key in _COUNTS_OF_PAGES:
         low -= samples.open_pages
         mean = max(0.0, mean - samples.open_pages / 2)  # half full, as a page is at any time
-    return Interval(low=max(0.0, low), mid=mean, high=max(high, mean), level=LEVEL)
+    return Interval(low=max(0.0, low), mid=float(mean), high=max(high, mean), level=LEVEL)
 
 
 def _of_a_page(key: str, updates: float, logs_images: bool) -> float:

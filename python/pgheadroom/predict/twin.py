@@ -13,10 +13,10 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from pgheadroom import _core
-from pgheadroom.outcome import SUMMED, Outcome, put_together
+from pgheadroom.outcome import SUMMED, Outcome, Value, put_together
 from pgheadroom.predict import carried, failing, machines, without_row
 from pgheadroom.predict.clock import ByItself, by_itself
-from pgheadroom.predict.contended import contended_of, contended_turns_of, may_fail
+from pgheadroom.predict.contended import contended_of, failed_half, turn_halves
 from pgheadroom.predict.failing import failed_frac, failed_of
 from pgheadroom.predict.memory import check_run
 from pgheadroom.predict.order import KeyOrder, order_of
@@ -24,7 +24,7 @@ from pgheadroom.predict.rewriting import RewriteWork, work_of
 from pgheadroom.predict.run_plan import Piece, RunPlan, needed_bytes
 from pgheadroom.predict.series import Series, series_of
 from pgheadroom.predict.spread import WHOLE, Doubt, images_estimated, made_up_of, over_draws, spread
-from pgheadroom.predict.uncertain_rows import beside_maintenance, deadlocked_of, upserted_of
+from pgheadroom.predict.uncertain_rows import beside_maintenance, upserted_of
 from pgheadroom.predict.without_row import Turns, said_of, turns_of
 from pgheadroom.profile import Profile
 from pgheadroom.profile.model import CHECKSUMS_FROM_MAJOR
@@ -40,7 +40,8 @@ class Simulation:
     `by_itself` is what the server did on the twin's clock, `series` its windows; None without.
     `model` says what of it is a model, in sentences; `order` has the order of each table, where
     that was asked for; `rewrites` what rewriting tables in the middle of the run did; `turns` those
-    of each operation of a profile; `failed_frac` the share of the transactions that failed.
+    of each operation of a profile; `failed` the transactions that failed, 0 too, and `failed_frac`
+    their share.
     """
 
     outcome: Outcome
@@ -52,6 +53,7 @@ class Simulation:
     order: Mapping[str, KeyOrder] | None = None
     rewrites: tuple[RewriteWork, ...] = ()
     turns: Mapping[str, Turns] = field(default_factory=dict)
+    failed: Value = 0
     failed_frac: float = 0.0
 
 
@@ -223,14 +225,14 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
             },
         )
     share = 1.0 if sample is None else sample.share
-    turns = turns_of(runs, share, contended_turns_of(profile))
+    turns = turns_of(runs, share, turn_halves(profile, share))
+    failed = failed_of(runs, share, failed_half(profile, share))
+    any_failed = any(run.failed_transactions for run in runs)
     return Simulation(
         outcome=replace(
             outcome,
             operations_without_row=said_of(turns),
-            failed_transactions=failed_of(
-                runs, share, is_contended=may_fail(profile) or bool(deadlocked_of(profile))
-            ),
+            failed_transactions=failed if any_failed else None,
         ),
         transactions=runs[0].transactions,
         approximations=tuple(dict.fromkeys(line for run in runs for line in run.approximations)),
@@ -240,6 +242,7 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
         order=order_of([run.order for run in runs]),
         rewrites=work_of(runs),
         turns=turns,
+        failed=failed,
         failed_frac=failed_frac(runs),
     )
 

@@ -7,7 +7,7 @@ there had been fewer updates. Where it is more than a little, every result says 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
@@ -42,7 +42,9 @@ class Turns:
 
 
 def turns_of(
-    runs: Sequence[_core.Simulated], share: float = 1.0, contended: Collection[int] = ()
+    runs: Sequence[_core.Simulated],
+    share: float = 1.0,
+    halves: Mapping[int, float] | None = None,
 ) -> dict[str, Turns]:
     """
     The turns of each operation, by its number in the profile.
@@ -50,15 +52,18 @@ def turns_of(
     Args:
         runs: The twin's runs of one cell.
         share: Of the whole in each.
-        contended: Operations whose turns the clients' order decides (`contended_turns_of`).
+        halves: By how much turns without a row are uncertain, by the operation's number
+            (`turn_halves`).
     """
+    halves = halves or {}
     found = {}
     for n, of_operation in enumerate(zip(*(run.turns for run in runs), strict=True)):
-        turns = fmean(turns for turns, _ in of_operation) / share
         without = [round(without / share) for _, without in of_operation]
-        count = counted(without, is_contended=n in contended)
-        if isinstance(count, Interval):
-            count = replace(count, high=max(count.mid, min(count.high, turns)))
+        count = counted(without, halves.get(n, 0.0))
+        if n in halves and isinstance(count, Interval):
+            most = max(turns for turns, _ in of_operation) / share
+            count = replace(count, high=max(count.mid, min(count.high, most)))
+        turns = fmean(turns for turns, _ in of_operation) / share
         found[str(n)] = Turns(turns=turns, without_row=count)
     return found
 

@@ -169,7 +169,7 @@ impl Table {
     ///
     /// Source: `summarize_range`, src/backend/access/brin/brin.c, by
     /// `heapam_index_build_range_scan`, src/backend/access/heap/heapam_handler.c (REL_15_STABLE,
-    /// REL_18_STABLE).
+    /// REL_18_STABLE). Differs: of each version, dead ones too, the row's newest values are read.
     pub(super) fn read_for_summaries(&mut self, running: &RunningVacuum, to: &mut Writer<'_>) {
         let Phase::Cleanup(position) = running.phase else {
             return;
