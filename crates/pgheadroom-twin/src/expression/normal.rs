@@ -8,10 +8,11 @@
 //! Whether a condition holds is the same in every form; which values are looked at until that is
 //! known is not.
 //!
-//! Source: `RelationGetIndexPredicate`, src/backend/utils/cache/relcache.c; `simplify_and_arguments`
-//! and `simplify_or_arguments`, src/backend/optimizer/util/clauses.c; `negate_clause`,
-//! `find_duplicate_ors` and `process_duplicate_ors`, src/backend/optimizer/prep/prepqual.c
-//! (REL_15_STABLE, REL_18_STABLE). Differs: conditions of literals alone are not left out.
+//! Source: `RelationGetIndexPredicate`, src/backend/utils/cache/relcache.c;
+//! `simplify_and_arguments` and `simplify_or_arguments`, src/backend/optimizer/util/clauses.c;
+//! `negate_clause`, `find_duplicate_ors` and `process_duplicate_ors`,
+//! src/backend/optimizer/prep/prepqual.c (REL_15_STABLE, REL_18_STABLE). Differs: conditions of
+//! literals alone are not left out.
 
 use crate::expression::{Comparison, Node};
 
