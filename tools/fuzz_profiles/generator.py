@@ -344,6 +344,8 @@ def _refer(draw: Draw, table: Section, before: Sequence[Section]) -> None:
 
 def _index(draw: Draw, name: str, columns: Sequence[Section]) -> Section:
     index: Section = {"name": name}
+    # Of choices of its own, so that those of earlier series stay.
+    condition = _condition(Draw(f"{name} {columns}"), columns)
     columns = [
         one
         for one in columns
@@ -381,11 +383,36 @@ def _index(draw: Draw, name: str, columns: Sequence[Section]) -> Section:
     if enums and draw.rarely(2):
         shape = draw.of(("{} = 'l0'", "{} IN ('l0')", "{} > 'l0'", "NOT {} <= 'l0'"))
         index["where"] = shape.replace("{}", draw.of(enums))
+    if condition is not None:
+        index["where"] = condition
     if draw.rarely(5):
         index["fillfactor"] = draw.of((10, 50, 70, 100))
     if draw.rarely(5):
         index["deduplicate_items"] = False
     return index
+
+
+def _condition(draw: Draw, columns: Sequence[Section]) -> str | None:
+    """Now and then a predicate over a string, however long, that has conditions within others."""
+    strings = [one["name"] for one in columns if one["type"] in _STRINGS]
+    numbers = [one["name"] for one in columns if one["type"] in _NUMBERS[:3]]
+    if not strings or not draw.rarely(4):
+        return None
+    shapes = ("{} <> 'ab'", "{} = 'ab'", "{} > 'm'", "{} IS NOT NULL", "{} < {} OR {} <> ''",
+              "lower({}) <> 'x'", "coalesce({}, '') <> 'ab'")  # fmt: skip
+    one = draw.of(shapes).replace("{}", draw.of(strings))
+    if not numbers or draw.rarely(3):
+        return one
+    other = draw.of(("{} > 5", "{} = 0", "{} IS NULL", "{} < 100")).replace("{}", draw.of(numbers))
+    return draw.of(
+        (
+            f"{other} AND ({one})",
+            f"({one}) OR {other}",
+            f"NOT ({other} OR {one})",
+            f"NOT ({other} AND ({one}))",
+            f"({other} AND ({one})) OR (k IS NOT NULL AND ({one}))",
+        )
+    )
 
 
 def _operations(draw: Draw, tables: Sequence[Section], clients: int) -> list[Section]:
