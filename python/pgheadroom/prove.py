@@ -7,6 +7,7 @@ checkpoints and autovacuums took part) is handed over here and stands under `ass
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
@@ -205,18 +206,11 @@ def _both(
     if needs_the_run(profile):
         short = [Given(events=())]
         predict_cells(replace(plan, cells=[_short(plan.cells[0])], given=short, seeds=2))
-        played = server()
+        played = _or_why_not(server, plan, twin)
         given = [given_by(cell, run) for cell, run in zip(plan.cells, played, strict=True)]
     elif _times_count(profile):
         twin(replace(plan, seeds=2))
-        try:
-            played = server()
-        except MeasurementInvalid:
-            raise
-        except LabError:
-            # In some orders of the clients a server cannot play it, as one of all seeds may say.
-            twin(plan)
-            raise
+        played = _or_why_not(server, plan, twin)
         given = [
             Given(standing=_standing(cell, run), course=_course(cell, run))
             for cell, run in zip(plan.cells, played, strict=True)
@@ -225,6 +219,20 @@ def _both(
         simulated = twin(plan)
         return given, simulated, server()
     return given, twin(replace(plan, given=given)), played
+
+
+def _or_why_not(
+    server: Callable[[], list[Played]], plan: RunPlan, twin: Callable[[RunPlan], list[Simulation]]
+) -> list[Played]:
+    """The server's runs; where it fails in some orders of the clients alone, what the twin says."""
+    try:
+        return server()
+    except MeasurementInvalid:
+        raise
+    except LabError:
+        with contextlib.suppress(InputError):  # a run whose length nobody knows
+            twin(plan)
+        raise
 
 
 def _beside_unchanged(cells: tuple[ProofCell, ...]) -> tuple[ProofCell, ...]:
