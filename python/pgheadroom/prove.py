@@ -224,7 +224,7 @@ def _both(
 def _or_why_not(
     server: Callable[[], list[Played]], plan: RunPlan, twin: Callable[[RunPlan], list[Simulation]]
 ) -> list[Played]:
-    """The server's runs; where it fails in some orders of the clients alone, what the twin says."""
+    """The server's runs; where it fails, what the twin says of whole ones, if it says why."""
     try:
         return server()
     except MeasurementInvalid:

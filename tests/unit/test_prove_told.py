@@ -63,7 +63,7 @@ def test_how_clients_came_on_is_told_in_every_way(server: dict[str, Any]) -> Non
 def test_the_twin_says_why_a_server_failed(
     failure: LabError, raised: type[Exception], server_settings: dict[str, Any]
 ) -> None:
-    """A key that is out of range in some of the clients' orders alone: 291108-70 of make fuzz."""
+    """A key that no short run of the twin brings out of range: 291108-70 of make fuzz."""
     profile = parse_profile(
         {
             "schema_version": 1,

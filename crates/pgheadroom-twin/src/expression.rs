@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! text -> token.rs -> parse.rs: a tree whose types are known -> evaluate.rs: a value for a row
+//!                                 normal.rs: as a server has it -> evaluate.rs: what is looked at
 //! ```
 //!
 //! Knows columns, literals, `= <> < <= > >=`, AND, OR, NOT, `IS [NOT] NULL`, IN, BETWEEN,
@@ -188,7 +189,7 @@ impl Expression {
         &self.columns
     }
 
-    /// Those whose values it looks at, not only whether they are NULL.
+    /// Those whose values it may look at, not only whether they are NULL.
     pub(crate) fn columns_read(&self) -> &[usize] {
         &self.columns_read
     }

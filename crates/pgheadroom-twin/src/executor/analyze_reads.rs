@@ -198,7 +198,7 @@ impl Table {
                 let sources = (definition.predicate.as_ref(), keys);
                 // Where it fails it has never been in the index: of a transaction that is waiting.
                 let longest = LONGEST_SCALAR - VARHDRSZ;
-                let _ = self.read_for_values(row, sources, None, longest, to);
+                let _ = self.read_for_keys(row, sources, None, longest, to);
             }
         }
     }

@@ -37,31 +37,18 @@ impl Table {
         to: &mut Writer<'_>,
     ) -> Result<(), StatementError> {
         let keys = parts.map(|part| &part.source);
-        self.read_for_keys(row, (predicate, keys), statement, to)
+        self.read_for_keys(row, (predicate, keys), statement, u32::MAX, to)
     }
 
-    /// The same, by what each key column is made of.
+    /// The same, by what each key column is made of. An expression may come to a column's value
+    /// without a look at it, as `coalesce` does: that is read if it is at most so many bytes long.
+    ///
+    /// Source: `index_form_tuple`, src/backend/access/common/indextuple.c, which reads it whatever
+    /// its length (REL_18_STABLE).
     ///
     /// # Errors
     /// When the predicate fails.
     pub(super) fn read_for_keys<'a>(
-        &mut self,
-        row: u32,
-        (predicate, keys): (Option<&'a Expression>, impl Iterator<Item = &'a IndexKey>),
-        statement: Option<u32>,
-        to: &mut Writer<'_>,
-    ) -> Result<(), StatementError> {
-        self.read_for_values(row, (predicate, keys), statement, u32::MAX, to)
-    }
-
-    /// The same, where of an expression that is a column's value as it is that is read if it is at
-    /// most so long.
-    ///
-    /// Source: `index_form_tuple`, src/backend/access/common/indextuple.c, which reads each.
-    ///
-    /// # Errors
-    /// When the predicate fails.
-    pub(super) fn read_for_values<'a>(
         &mut self,
         row: u32,
         (predicate, keys): (Option<&'a Expression>, impl Iterator<Item = &'a IndexKey>),
@@ -86,13 +73,13 @@ impl Table {
                 IndexKey::Column(column) => ids.extend(self.id_in_slot(row, *column, statement)),
                 IndexKey::Expression(expression) => {
                     if self.may_read(row, expression, statement) {
-                        let (mut columns, value) = expression.columns_read_of(self.row_view(row));
-                        let is_short = |&column: &usize| {
-                            let slot = self.values.slot(row, column);
-                            longest == u32::MAX || self.values.texts.get(slot).len() <= longest
-                        };
-                        columns.extend(value.filter(is_short));
+                        let (columns, value) = expression.columns_read_of(self.row_view(row));
                         ids.extend(self.ids_in_slots(row, &columns, statement));
+                        ids.extend(value.and_then(|column| {
+                            let id = self.id_in_slot(row, column, statement)?;
+                            let text = self.values.texts.get(self.values.slot(row, column));
+                            (text.len() <= longest).then_some(id)
+                        }));
                     }
                 }
             }
