@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from pgheadroom import _core
 from pgheadroom.outcome import SUMMED, Outcome, Value, put_together
-from pgheadroom.predict import carried, failing, machines, without_row
+from pgheadroom.predict import carried, failing, wide, without_row
 from pgheadroom.predict.clock import ByItself, by_itself
 from pgheadroom.predict.contended import contended_of, failed_half, turn_halves
 from pgheadroom.predict.failing import failed_frac, failed_of
@@ -41,7 +41,7 @@ class Simulation:
     `model` says what of it is a model, in sentences; `order` has the order of each table, where
     that was asked for; `rewrites` what rewriting tables in the middle of the run did; `turns` those
     of each operation of a profile; `failed` the transactions that failed, 0 too, and `failed_frac`
-    their share.
+    their share; `wide_by` says why intervals may be wide.
     """
 
     outcome: Outcome
@@ -55,6 +55,7 @@ class Simulation:
     turns: Mapping[str, Turns] = field(default_factory=dict)
     failed: Value = 0
     failed_frac: float = 0.0
+    wide_by: tuple[str, ...] = ()
 
 
 def predict_cells(
@@ -193,10 +194,12 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
     clients = profile.workload.run.clients
     sample = None if plan.samples is None else plan.samples[cell]
     wholes = [whole(run) for run in runs]
+    images, draws = plan.images_only(cell, runs[0]), plan.draws_only(cell, runs[0])
+    made_up = made_up_of(profile)
     doubt = WHOLE
     if sample is not None:
         wholes, doubt = [sample.blown_up(run) for run in wholes], sample.doubt
-    if plan.images_only(cell, runs[0]):
+    if images:
         doubts = {
             table.name: Doubt(table.doubtful_header_bytes, table.doubtful_image_bytes)
             for table in runs[0].tables
@@ -204,7 +207,7 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
         outcome = images_estimated(wholes[0], doubts)
     elif len(wholes) == 1:
         outcome = wholes[0]
-    elif plan.draws_only(cell, runs[0]):
+    elif draws:
         outcome = over_draws(wholes)
     else:
         outcome = spread(
@@ -214,7 +217,7 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
             samples=doubt,
             by_clock=by_itself(runs) is not None,
             logs_hints=plan.model.storage == "local" and _logs_hints(profile, major),
-            made_up=made_up_of(profile),
+            made_up=made_up,
             beside=beside_maintenance(profile),
             upserted=upserted_of(profile),
             contended=contended_of(profile),
@@ -244,6 +247,14 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
         turns=turns,
         failed=failed,
         failed_frac=failed_frac(runs),
+        wide_by=wide.reasons(
+            clients=clients,
+            by_clock=by_itself(runs) is not None,
+            sampled=sample is not None,
+            made_up=made_up.times > 0,
+            images=images,
+            draws=draws,
+        ),
     )
 
 
@@ -252,10 +263,7 @@ def said_before(profile: Profile, cells: Sequence[Simulation]) -> tuple[str, ...
     return (
         *without_row.sentences(profile, [cell.turns for cell in cells]),
         *failing.sentences([cell.failed_frac for cell in cells]),
-        *machines.sentences(
-            profile.workload.run.clients,
-            [cell.outcome for cell in cells if cell.by_itself is None],
-        ),
+        *wide.sentences((cell.outcome, cell.wide_by) for cell in cells),
     )
 
 
