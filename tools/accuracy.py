@@ -194,7 +194,7 @@ def _figures(proof: Proof) -> list[tuple[ProofCell, Figure]]:
         (cell, figure)
         for cell in proof.cells
         for figure in cell.figures
-        if figure.verdict != "not compared" or figure.error is not None
+        if figure.verdict != "not compared"
     ]
 
 

@@ -32,8 +32,12 @@ What random and concurrent work may miss by, either way: shares absolutely, the 
 They hold for all tables of a profile together; exact figures may not miss at all, in any table.
 """
 
-Agreement = Literal["exact", "differs", "within", "beyond", "not compared"]
-"""`differs` is an exact figure that is off, `within` and `beyond` are of statistical ones."""
+Agreement = Literal["exact", "differs", "within", "beyond", "no bound", "not compared"]
+"""
+`differs` is an exact figure that is off. Of statistical ones `within` and `beyond` are said of the
+bound that they have, `no bound` of those that have none: whether the interval holds is another
+question (`Figure.holds`). `not compared` is what a side does not have.
+"""
 
 
 def error(predicted: Outcome, measured: Outcome) -> Outcome:
@@ -125,7 +129,7 @@ class Tally:
         found = list(found)
         holding = [figure.holds for figure in found if figure.holds is not None]
         return cls(
-            compared=sum(figure.error is not None or figure.missed for figure in found),
+            compared=sum(figure.verdict != "not compared" for figure in found),
             equal=sum(figure.verdict == "exact" for figure in found),
             intervals=len(holding),
             held=sum(holding),
@@ -234,7 +238,7 @@ def _verdict(
     if not isinstance(predicted, Interval):
         return "differs"
     if table is not None or key not in BOUNDS:
-        return "within" if not predicted.excludes(middle(measured) or 0) else "not compared"
+        return "no bound"
     number = middle(found)
     return "beyond" if number is None or abs(number) > BOUNDS[key] else "within"
 

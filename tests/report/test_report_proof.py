@@ -96,6 +96,63 @@ def test_a_proof_keeps_what_it_says(name: str) -> None:
     assert (name in ("off", "intervals")) == bool(missed)
 
 
+def test_further_figures_are_counted_by_what_they_are() -> None:
+    """
+    One in the singular, and only exact ones differ.
+
+    Of one figure beyond its bound it was said that "1 further figures differ".
+    """
+    missed = [miss for name in ("off", "intervals") for miss in _answer(name).missed]
+    differs = next(miss for miss in missed if miss.verdict == "differs")
+    beyond = next(miss for miss in missed if miss.verdict == "beyond")
+    for further, said in [
+        ([differs], "1 further figure differs."),
+        ([beyond], "1 further figure is beyond its bound."),
+        ([beyond] * 3, "3 further figures are beyond their bounds."),
+        ([beyond, differs, differs], "2 further figures differ, 1 is beyond its bound."),
+    ]:
+        made = _read(SHAPES["off"])
+        assert isinstance(made, Proof)
+        tally = Tally(compared=9, equal=0, intervals=0, held=0)
+        answer = ProofAnswer(tally=tally, missed=(*[differs] * 4, *further))
+        assert proof_heading.findings(replace(made, answer=answer))[-1] == said
+
+
+def _answer(name: str) -> ProofAnswer:
+    made = _read(SHAPES[name])
+    assert isinstance(made, Proof)
+    return made.answered
+
+
+def test_interval_and_bound_are_two_columns() -> None:
+    """
+    Whether the interval holds, and whether the bound does where there is one; a legend says so.
+
+    One column said "within" of the bound in a row and of the interval in the next, "beyond" where
+    the interval holds, and nothing where it does not and there is no bound.
+    """
+    form = synthetic_proof.proof(fillfactors=(90,), shift=40, intervals=True)
+    shown = _text(form, width=130)
+    heading = next(line for line in shown.splitlines() if line.lstrip().startswith("figure"))
+    assert [part.strip() for part in heading.split("|")[-3:]] == ["error", "interval", "bound"]
+    ends = {
+        parts[0]: tuple(parts[-2:])
+        for line in shown.splitlines()
+        if (parts := [part.strip() for part in line.split("|")])[0] in KEYS
+    }
+    assert ends["n_tup_upd"] == ("-", "equal")
+    assert ends["heap_pages"] == ("holds", "beyond")
+    assert ends["index_pages"] == ("holds", "equal")
+    assert ends["n_tup_newpage_upd"] == ("misses", "none")
+    assert "Interval: whether it holds what was measured. Bound:" in " ".join(shown.split())
+    assert "verdict" not in _text(SHAPES["one cell"])
+    (cell,) = form["cells"]
+    for side in ("measured", "error"):
+        cell[side]["n_tup_newpage_upd"] = None
+    line = next(x for x in _text(form, width=130).splitlines() if "newpage_upd" in x)
+    assert [part.strip() for part in line.split("|")[-3:]] == ["-", "-", "-"]
+
+
 def test_a_proof_shows_what_it_keeps() -> None:
     """Counts by another version are shown as they are kept; nothing counts anew."""
     made = _read(SHAPES["off"])

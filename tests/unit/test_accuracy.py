@@ -10,7 +10,7 @@ from typing import Any
 import accuracy
 import pytest
 
-from pgheadroom.accuracy import beyond, error, figures
+from pgheadroom.accuracy import Tally, beyond, error, figures
 from pgheadroom.forms import write
 from pgheadroom.outcome import KEYS, SUMMED, Outcome, put_together
 from pgheadroom.types import Interval
@@ -130,6 +130,24 @@ def test_a_statistical_figure_has_its_bounds() -> None:
     assert (missed.table, missed.key, missed.verdict) == (None, "hot_frac", "beyond")
     assert missed.holds
     assert not next(f for f in figures(hot(0.9), plain) if f.key == "hot_frac").holds
+
+
+def test_a_figure_without_a_bound_is_compared_all_the_same() -> None:
+    """
+    Outside its interval too; only what a side does not have is not compared.
+
+    A figure outside its interval that has no bound was called "not compared", and shown as null
+    figures are. One that a server had 0 of was not counted among those that are compared.
+    """
+    spread = Interval(low=100, mid=105, high=110, level=0.9)
+    predicted = replace(_outcome(), wal_records=spread, wal_fpi=spread, n_tup_newpage_upd=None)
+    measured = replace(_outcome(), wal_records=109, wal_fpi=0)
+    found = {figure.key: figure for figure in figures(predicted, measured) if figure.table is None}
+    told = {key: (found[key].verdict, found[key].holds) for key in ("wal_records", "wal_fpi")}
+    assert told == {"wal_records": ("no bound", True), "wal_fpi": ("no bound", False)}
+    assert found["n_tup_newpage_upd"].verdict == "not compared"
+    assert not any(figure.missed for figure in found.values())
+    assert Tally.of(found.values()).compared == len(KEYS) - 1
 
 
 def test_what_only_a_server_has_is_not_compared() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from pgheadroom.lab.reading import printable
-from pgheadroom.report.table import NOTHING, Column, Table, Written, range_note, tone
+from pgheadroom.report.table import NOTHING, VERDICTS, Column, Table, Written, range_note, tone
 
 _FOLD_FROM = 40
 """Rows from which a table is folded away (arbitrary)."""
@@ -115,7 +115,7 @@ def _cells(written: Written, column: Column, *, ranged: bool) -> list[dict[str, 
             classes.append("code")
     if written.main == NOTHING:
         classes.append("none")
-    if column.key == "verdict":
+    if column.key in VERDICTS:
         classes.append(tone(written.main))
     main = {
         "tag": tag,

@@ -173,13 +173,17 @@ class Table:
         return f"{sentence[0].upper()}{sentence[1:]}."
 
 
+VERDICTS = ("verdict", "holds")
+"""Columns, by their key, whose words have a tone."""
+
+
 def tone(verdict: str) -> str:
     """`good`, `bad`, `open` or nothing: colour that only repeats what a verdict's words say."""
     if verdict.startswith("undecided"):
         return "open"
-    if "(better)" in verdict or verdict in ("exact", "within"):
+    if "(better)" in verdict or verdict in ("equal", "holds", "within"):
         return "good"
-    return "bad" if "(worse)" in verdict or verdict in ("differs", "beyond") else ""
+    return "bad" if "(worse)" in verdict or verdict in ("differs", "misses", "beyond") else ""
 
 
 def levels(table: Table) -> list[float]:

@@ -20,7 +20,7 @@ from pgheadroom.lab import reading
 from pgheadroom.lab.result import CellValue, ExperimentResult
 from pgheadroom.quoting import printable_json
 from pgheadroom.report import csv_file
-from pgheadroom.report.table import Column, Table, Written, range_note, tone
+from pgheadroom.report.table import VERDICTS, Column, Table, Written, range_note, tone
 from pgheadroom.types import Interval
 
 if TYPE_CHECKING:
@@ -293,7 +293,7 @@ def _block(item: _Laid, row: int, console: Console) -> list[Text]:
 
     written = item.values[row]
     if item.wraps:
-        style = _TONES.get(tone(written.main), "") if item.column.key == "verdict" else ""
+        style = _TONES.get(tone(written.main), "") if item.column.key in VERDICTS else ""
         if "\n" not in str(written) and _cells(str(written)) <= item.width:
             return [Text(str(written), style=style)]  # wrapping takes most of a long table's time
         return folded(str(written), console, item.width, style) or [Text("")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pgheadroom.accuracy import Miss
@@ -77,9 +78,22 @@ def _proven(result: Proof) -> list[str]:
             f"({100 * tally.held / tally.intervals:.0f} %; 90 % is what they state)."
         )
     said += [_missed(miss, several) for miss in answer.missed[:_MOST_SENTENCES]]
-    if len(answer.missed) > _MOST_SENTENCES:
-        said.append(f"{len(answer.missed) - _MOST_SENTENCES} further figures differ.")
+    if further := answer.missed[_MOST_SENTENCES:]:
+        said.append(_further(further))
     return said
+
+
+def _further(missed: Sequence[Miss]) -> str:
+    """How many figures there are beside those that are told one by one."""
+    differing = sum(miss.verdict == "differs" for miss in missed)
+    beyond = len(missed) - differing
+    of_each = [
+        (differing, "differs" if differing == 1 else "differ"),
+        (beyond, "is beyond its bound" if beyond == 1 else "are beyond their bounds"),
+    ]
+    (first, what), *rest = [(count, said) for count, said in of_each if count]
+    also = "".join(f", {count} {said}" for count, said in rest)
+    return f"{first} further figure{'s' * (first > 1)} {what}{also}."
 
 
 def _missed(miss: Miss, cells: int) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pgheadroom.accuracy import Figure, told
+from pgheadroom.accuracy import Agreement, Figure, told
 from pgheadroom.lab import reading
 from pgheadroom.lab.result import CellValue
 from pgheadroom.outcome import KEYS, Outcome, middle
@@ -44,6 +44,19 @@ CURVE = (
     "pages_modified",
 )
 """What a curve over fillfactors is read for."""
+
+_VERDICTS: Mapping[Agreement, str | None] = {
+    "exact": "equal",
+    "differs": "differs",
+    "within": "within",
+    "beyond": "beyond",
+    "no bound": "none",
+    "not compared": None,
+}
+_LEGEND = (
+    "Interval: whether it holds what was measured. Bound: what its middle may miss by, which some "
+    "figures of all tables together have; a number has to be equal."
+)
 
 _MOST_DIFFERING = 24
 """Rows of differences that a terminal shows."""
@@ -153,7 +166,7 @@ def _details(cell: EitherCell) -> Table:
     return _figure_table(title, [(None, figure) for figure in told(cell.figures)])
 
 
-def _figure_columns() -> tuple[Column, ...]:
+def _figure_columns(last: str = "verdict") -> tuple[Column, ...]:
     return (
         Column(key="table", title="table", style="words", lead=True),
         Column(key="figure", title="figure", style="words", lead=True),
@@ -161,7 +174,8 @@ def _figure_columns() -> tuple[Column, ...]:
         Column(key="predicted", title="predicted", style="text"),
         Column(key="measured", title="measured", style="text"),
         Column(key="error", title="error", style="text"),
-        Column(key="verdict", title="verdict", style="words"),
+        Column(key="holds", title="interval", style="words"),
+        Column(key="verdict", title=last, style="words"),
     )
 
 
@@ -169,24 +183,29 @@ def _figure_table(
     title: str, found: Sequence[tuple[str | None, Figure]], *, most: int | None = None
 ) -> Table:
     """
-    Figures with both sides; verdicts too, unless all are equal, which a 0 says as well.
+    Figures with both sides; unless all are equal, which a 0 says as well, with verdicts too.
 
     Args:
         title: The table's title.
         found: Each figure with its heading; None: the figure's table.
         most: Rows to show at most.
     """
+    intervals = any(figure.holds is not None for _, figure in found)
     verdicts = any(figure.verdict not in ("exact", "not compared") for _, figure in found)
+    without = {"holds"} if not intervals else set()
+    if not (intervals or verdicts):
+        without.add("verdict")
+    columns = _figure_columns(last="bound" if intervals else "verdict")
+    shown = [place for place, column in enumerate(columns) if column.key not in without]
     rows = [_figure_row(figure, heading) for heading, figure in found]
-    columns = _figure_columns()
-    if not verdicts:
-        columns, rows = columns[:-1], [row[:-1] for row in rows]
-    left = 0 if most is None else max(0, len(rows) - most)
+    notes = [_LEGEND] if intervals else []
+    if most is not None and len(rows) > most:
+        notes.append(f"{len(rows) - most} more; --format json has all.")
     return Table(
         title=title,
-        columns=columns,
-        rows=tuple(rows[:most]),
-        note=f"{left} more; --format json has all." if left else None,
+        columns=tuple(columns[place] for place in shown),
+        rows=tuple(tuple(row[place] for place in shown) for row in rows[:most]),
+        note=" ".join(notes) or None,
         headed=True,
     )
 
@@ -200,7 +219,8 @@ def _figure_row(figure: Figure, heading: str | None) -> tuple[CellValue, ...]:
         str(column.write(figure.predicted)),
         str(column.write(figure.measured)),
         error_text(figure.key, figure.error),
-        None if figure.verdict == "not compared" else figure.verdict,
+        None if figure.holds is None else "holds" if figure.holds else "misses",
+        _VERDICTS[figure.verdict],
     )
 
 
