@@ -135,6 +135,7 @@ class PageLife(Filed):
         prune_below_bytes: A reader prunes the page when less than this is free.
         events: The first is the page as it was when the run began. If some were left out, they
             were between the first `first_count` and the rest.
+        warnings: What is to be read first of the run.
     """
 
     KIND = "page-life"
@@ -145,6 +146,7 @@ class PageLife(Filed):
     left_out: int
     prune_below_bytes: int
     events: Annotated[tuple[PageEvent, ...], Stored(tuple[dict[str, Any], ...], dump=_told)]
+    warnings: tuple[str, ...] = field(default=(), metadata=in_file(unless_empty=True))
 
     @property
     def event_count(self) -> int:

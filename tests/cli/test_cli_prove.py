@@ -89,6 +89,30 @@ def test_predict_in_every_form(pgheadroom: Run, profile: Path, tmp_path: Path) -
     assert "pgheadroom predict small.toml" in page
 
 
+def test_what_is_to_be_read_first_is_in_every_form(pgheadroom: Run, profile: Path) -> None:
+    """
+    Beside the rows of CSV on standard error, and before a page's life.
+
+    An operation that finds no row in most of its turns was told in neither.
+    """
+    queue = profile.with_name("queue.toml")
+    delete = '[[operation]]\ntable = "t"\nkind = "delete"\npick = { distribution = "oldest" }\n'
+    before, _, run = PROFILE.partition("[[operation]]")
+    run = run[run.index("[run]") :].replace("1000", "3000")
+    queue.write_text(before + delete + run)
+    for command in ("predict", "prove"):
+        done = pgheadroom(command, queue.name, "-f", "csv")
+        assert done.returncode == 0, done.stderr
+        assert (
+            "! operation[0], delete on t by oldest, found no row in 1,000 of 3,000" in done.stderr
+        )
+        rows = list(csv.DictReader(io.StringIO(done.stdout)))
+        assert len(rows) == 2 * len(KEYS)
+        assert "found no row" not in done.stdout
+    done = pgheadroom("predict", queue.name, "--page", "0")
+    assert done.stdout.splitlines()[1].startswith("! operation[0], delete on t by oldest, found")
+
+
 @pytest.mark.usefixtures("run_parent")
 def test_prove_is_exact_and_says_so(pgheadroom: Run, profile: Path) -> None:
     """Both players, every key, error 0; --fail-over is content."""

@@ -8,9 +8,12 @@ from pgheadroom.forms import read
 from pgheadroom.outcome import SUMMED, of_sums
 from pgheadroom.play.without_row import turns_without_row
 from pgheadroom.predict import predict
+from pgheadroom.predict.page import predict_page
 from pgheadroom.predict.values import Prediction
+from pgheadroom.predict.without_row import Turns
 from pgheadroom.profile import parse_profile
 from pgheadroom.report import views
+from pgheadroom.report.page_life import html as life_html
 from pgheadroom.types import Interval
 
 Json = dict[str, Any]
@@ -66,6 +69,46 @@ def test_several_clients_have_a_range() -> None:
     found = cell.predicted.operations_without_row["0"]
     assert isinstance(found, Interval)
     assert 0 < found.low <= found.mid <= found.high < 1000 * 1.2
+
+
+def test_a_range_is_said_as_one() -> None:
+    """
+    From the least to the most, as the file has it; about how many turns where they are drawn too.
+
+    It was "5,265 of 5,279 turns" where the file had 5,261 to 5,268.
+    """
+    prediction = predict(parse_profile(_queue()))
+    told = prediction.cells[0].predicted.operations_without_row
+    assert told is not None
+    counted = told["0"]
+    assert isinstance(counted, Interval)
+    span = f"found no row in {counted.low:,.0f} to {counted.high:,.0f} of "
+    assert span in prediction.warnings[0]
+    assert Turns(turns=500, without_row=20).written == "20 of 500 turns (4.0 %)"
+    drawn = Turns(turns=500.4, without_row=20, are_equal=False)
+    assert drawn.written == "20 of about 500 turns (4.0 %)"
+
+
+def _queue() -> dict[str, Any]:
+    """Two scripts, dealt to four clients, of which one finds ever fewer rows."""
+    delete = DELETE | {"transaction": "take"}
+    update = UPDATE | {"transaction": "look", "table": "u"}
+    data = _profile(300, [delete, update], clients=4, operations=4000)
+    data["table"].append(data["table"][0] | {"name": "u", "rows": 3000})
+    data["table"][1]["indexes"] = [{"name": "u_pkey", "columns": ["id"], "unique": True}]
+    return data
+
+
+def test_a_pages_life_says_it_too() -> None:
+    """Before the first picture in text, in the file, and on the page."""
+    life = predict_page(parse_profile(_profile(300, [DELETE])), 0).life
+    (said,) = life.warnings
+    assert "found no row in 700 of 1,000 turns" in said
+    assert life.to_json()["warnings"] == [said]
+    page = life_html.render(life, command="pgheadroom predict p.toml --page 0", server="18.4")
+    assert "found no row in 700 of 1,000 turns" in page
+    full = predict_page(parse_profile(_profile(990, [DELETE])), 0).life
+    assert "warnings" not in full.to_json()
 
 
 def test_counters_tell_of_operations_that_move_them_alone() -> None:

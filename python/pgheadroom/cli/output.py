@@ -132,6 +132,12 @@ def check_outputs(*paths: Path | None) -> None:
             check_writable(path)
 
 
+def noted(warnings: Iterable[str]) -> None:
+    """Tell on standard error what is to be read first, where the form has no place for it."""
+    for line in warnings:
+        sys.stderr.write(f"! {printable(line)}\n")
+
+
 def said(page: Path | None) -> None:
     """Tell where the page lies."""
     if page is not None:

@@ -60,7 +60,10 @@ def show_page_life(
         unicode = to is not None or _shows_unicode()
         lines = life_text.lines(watched.life, width=min(width, 160), unicode=unicode)
         lines[0] += f", PostgreSQL {watched.server}"
-        lines[1:1] = [f"~ {line}" for line in watched.approximations]
+        lines[1:1] = [
+            *(f"! {line}" for line in watched.life.warnings),
+            *(f"~ {line}" for line in watched.approximations),
+        ]
         content = "\n".join(lines) + "\n"
     output.write(content, to)
 

@@ -32,6 +32,8 @@ def put_proof(
         to: The file, or None for standard output.
         page: Where the HTML page goes, if one is wanted.
         command: What repeats it, for the page.
+
+    What is to be read first goes to standard error beside CSV.
     """
     from pgheadroom.report import text, views
     from pgheadroom.report.proof import tables as proof_tables
@@ -42,6 +44,8 @@ def put_proof(
 
         shown = html.Shown.of(result, command=command)
         output.write(html.render([shown], title=head.title), page)
+    if form is Format.CSV:  # its rows are figures alone
+        output.noted(result.warnings)
     output.put(
         form,
         to,

@@ -5,11 +5,12 @@ One run of the twin that watches a page: what happens to it, event by event.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pgheadroom import _core
 from pgheadroom.errors import ParameterError
 from pgheadroom.page_life import PageLife, read_life
+from pgheadroom.predict import failing, without_row
 from pgheadroom.predict.cells import make_cells, updated_tables
 from pgheadroom.predict.clock import clock_of, has_clockwork
 from pgheadroom.predict.memory import check_memory
@@ -91,4 +92,11 @@ def predict_page(
             raise ParameterError(
                 "page", f"{block}: {table} has {pages} pages at the end, expected 0 to {pages - 1}"
             )
+    life = replace(
+        life,
+        warnings=(
+            *without_row.sentences(cell.profile, [without_row.turns_of([run])]),
+            *failing.sentences([failing.failed_frac([run])]),
+        ),
+    )
     return WatchedPage(server=version, life=life, approximations=tuple(run.approximations))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from pgheadroom import _core
-from pgheadroom.outcome import Value, middle
+from pgheadroom.outcome import Value, ends, middle
 from pgheadroom.predict.chance import counted
 from pgheadroom.profile import Profile
 from pgheadroom.types import Interval
@@ -24,16 +24,29 @@ SAID_FROM_FRAC = 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turns:
-    """How often an operation had its turn in a run, on average, and how often without a row."""
+    """
+    How often an operation had its turn in a run, on average, and how often without a row.
+
+    `are_equal` says whether each run had as many turns.
+    """
 
     turns: float
     without_row: Value
+    are_equal: bool = True
 
     @property
     def frac(self) -> float:
         """The share without a row."""
         count = middle(self.without_row) or 0
         return count / self.turns if self.turns else 0.0
+
+    @property
+    def written(self) -> str:
+        """Of how many turns it found none in how many: from the least to the most where drawn."""
+        turns = f"{'' if self.are_equal else 'about '}{round(self.turns):,} turns"
+        low, mid, high = ends(self.without_row or 0)
+        count = f"{round(low):,} to {round(high):,}" if low < high else f"{round(mid):,}"
+        return f"{count} of {turns} ({100 * self.frac:.1f} %)"
 
     @property
     def is_said(self) -> bool:
@@ -63,8 +76,12 @@ def turns_of(
         if n in halves and isinstance(count, Interval):
             most = max(turns for turns, _ in of_operation) / share
             count = replace(count, high=max(count.mid, min(count.high, most)))
-        turns = fmean(turns for turns, _ in of_operation) / share
-        found[str(n)] = Turns(turns=turns, without_row=count)
+        counts = [turns for turns, _ in of_operation]
+        found[str(n)] = Turns(
+            turns=fmean(counts) / share,
+            without_row=count,
+            are_equal=len(set(counts)) == 1 and share == 1,
+        )
     return found
 
 
@@ -95,10 +112,8 @@ def sentences(profile: Profile, cells: Sequence[Mapping[str, Turns]]) -> tuple[s
     for n, one in sorted(worst.items()):
         operation = profile.workload.operations[n]
         pick = "" if operation.pick is None else f" by {operation.pick.distribution}"
-        count = round(one.frac * one.turns)
         said.append(
             f"operation[{n}], {operation.kind} on {operation.table}{pick}, found no row in "
-            f"{count:,} of {round(one.turns):,} turns ({100 * one.frac:.1f} %): the "
-            "figures are those of the other turns."
+            f"{one.written}: the figures are those of the other turns."
         )
     return tuple(said)

@@ -51,6 +51,7 @@ def render(life: PageLife, *, command: str, server: str, place: SiteLinks | None
         command=reading.printable(command),
         place=place,
         counts=_counts(life),
+        warnings=reading.texts(life.warnings),
         limit=life.prune_below_bytes,
         left_out=life.left_out,
         timelines=[
