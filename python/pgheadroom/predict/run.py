@@ -33,6 +33,7 @@ from pgheadroom.predict.values import PredictedCell, Prediction, Rewritten, answ
 from pgheadroom.predict.variants import Difference, IndexChange, difference
 from pgheadroom.predict.version import minor_version
 from pgheadroom.profile import Profile
+from pgheadroom.profile.queue_head import other_ways
 from pgheadroom.profile.stating import EVALUATED
 from pgheadroom.profile.unpriced import left_out, said_left_out, said_unpriced, unpriced_of
 from pgheadroom.progress import Progress
@@ -112,7 +113,7 @@ def predict(
             **minor.assumed,
             **plan.assumed,
             **loaded_anew(cells),
-            **approximated(profile, found, plan.runs.seeds),
+            **approximated(profile, found, plan.runs.seeds, other_ways(profile)),
             **_length(profile, found[0], plan.clock),
         },
         warnings=said_before(profile, found),
@@ -214,10 +215,13 @@ def _beside_later(
     )
 
 
-def approximated(profile: Profile, found: Sequence[Simulation], seeds: int) -> Assumed:
-    """What the twin approximated, and how its intervals were made."""
+def approximated(
+    profile: Profile, found: Sequence[Simulation], seeds: int, ways: Sequence[str] = ()
+) -> Assumed:
+    """What the twin approximated, plans that may be others, and how its intervals were made."""
     assumed: dict[str, Taken] = {}
     lines = list(dict.fromkeys(line for item in found for line in item.approximations))
+    lines += ways
     unpriced = said_unpriced(name for table in profile.tables for name in unpriced_of(table))
     unplayed = said_left_out(
         f"{name} of {table.name}" for table in profile.tables for name in left_out(table)
