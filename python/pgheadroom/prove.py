@@ -23,6 +23,7 @@ from pgheadroom.play import Played, play
 from pgheadroom.play.course import ClientsCourse, farthest_apart
 from pgheadroom.play.events import Event
 from pgheadroom.predict import Cell, Given, RunPlan, loaded_anew, make_cells, predict_cells
+from pgheadroom.predict.clock import clock_of
 from pgheadroom.predict.fillfactors import Fillfactor, fillfactor_in_row
 from pgheadroom.predict.run import approximated
 from pgheadroom.predict.run_plan import in_order
@@ -230,8 +231,13 @@ def _or_why_not(
     except MeasurementInvalid:
         raise
     except LabError:
+        # Nobody can tell it when the server did what it does by itself: that goes by the clock.
+        profile = plan.cells[0].profile
+        run = profile.workload.run
+        has_length = run.operations is not None or run.rate_per_s is not None
+        clock = clock_of(profile, None) if has_length else None
         with contextlib.suppress(InputError):  # a run whose length nobody knows
-            twin(plan)
+            twin(replace(plan, clock=clock))
         raise
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from pgheadroom.errors import LabError, MeasurementInvalid, TwinError
 from pgheadroom.play.standing import Standing
-from pgheadroom.predict import Given, RunPlan, make_cells
+from pgheadroom.predict import Given, RunPlan, make_cells, predict_cells
 from pgheadroom.profile import parse_profile
 from pgheadroom.prove import _both
 from pgheadroom.types import PgVersion
@@ -85,3 +85,34 @@ def test_the_twin_says_why_a_server_failed(
     plan = RunPlan(cells=make_cells(profile, None, None, ()), version=PgVersion.parse("18.4"))
     with pytest.raises(raised):
         _both(profile, plan, twin, server)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"max_wal_size": "32MB"}, {"autovacuum": True}, {"checkpoint_interval_s": 30}, {}],
+)
+@pytest.mark.parametrize("run", [{"operations": 100}, {"duration_s": 2}])
+def test_a_server_that_fails_is_heard_where_the_twin_was_told_nothing(
+    settings: dict[str, Any], run: dict[str, Any]
+) -> None:
+    """
+    What is said is why the server failed, not that the twin cannot play `max_wal_size`.
+
+    That it said of a server built without lz4, for it was asked without the times of checkpoints.
+    """
+    profile = parse_profile(
+        {
+            "schema_version": 1,
+            "server": settings,
+            "table": [{"name": "t", "rows": 10, "columns": [{"name": "a", "type": "int4"}]}],
+            "operation": [{"table": "t", "kind": "insert"}],
+            "run": run | {"clients": 2},
+        }
+    )
+
+    def server() -> list[Any]:
+        raise LabError("this server was built without lz4")
+
+    plan = RunPlan(cells=make_cells(profile, None, None, ()), version=PgVersion.parse("18.4"))
+    with pytest.raises(LabError, match="built without lz4"):
+        _both(profile, plan, predict_cells, server)
