@@ -19,7 +19,12 @@ from pgheadroom.profile import Kind, RowRange, parse_profile, read_profile, to_j
 from pgheadroom.profile.lines import line_of
 from pgheadroom.profile.reading import load_text
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.toml"))
+_ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted(
+    path
+    for folder in ("examples", "experiments/accuracy", "experiments/clients")
+    for path in (_ROOT / folder).glob("*.toml")
+)
 EVERY_FIELD = next(path for path in EXAMPLES if path.name == "every-field.toml")
 ACCOUNTS = next(path for path in EXAMPLES if path.name == "accounts.toml")
 
