@@ -19,8 +19,10 @@ from rich.console import Console
 from test_report_html import LOADING, Page, browse, with_browser
 
 from pgheadroom.advise.advice import Advice
+from pgheadroom.advise.cold_updates import Evidence
 from pgheadroom.advise.foreseen import Calibration
 from pgheadroom.advise.policy import PRICES, make_policy
+from pgheadroom.advise.table_advice import Remark
 from pgheadroom.cli.advise import put_advice
 from pgheadroom.cli.options import Format
 from pgheadroom.forms import write
@@ -219,6 +221,17 @@ def test_the_small_curve_keeps_both_marked_points() -> None:
     assert found is not None
     assert [row[:2] for row in found.rows if row[1]] == [(95, "now"), (85, "advised")]
     assert len(found.rows) < len(table.curve)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "title"), [("measured", "by the log"), ("estimated", "estimated")]
+)
+def test_wal_is_by_the_log_where_that_was_read(evidence: Evidence, title: str) -> None:
+    """That foreign keys lock rows of the table is about its WAL too; no log was read for it."""
+    remark = Remark(kind="wal", text="Locked 7 times a second.", evidence=evidence, gain={})
+    found = advice_tables.causes(replace(synthetic_advice.table(), remarks=(remark,)))
+    assert found is not None
+    assert [column.title for column in found.columns if column.key == "wal"] == [f"WAL, {title}"]
 
 
 def test_csv_is_one_line_a_table() -> None:

@@ -84,9 +84,9 @@ def causes(table: TableAdvice) -> Table | None:
 
 def _wal_title(table: TableAdvice) -> str:
     """Where the log was read, HOT updates and the others are told apart by it."""
-    return (
-        "WAL, by the log" if any(one.kind == "wal" for one in table.remarks) else "WAL, estimated"
-    )
+    # What foreign keys lock is a finding about WAL too, and no measured one.
+    was_read = any(one.kind == "wal" and one.evidence == "measured" for one in table.remarks)
+    return "WAL, by the log" if was_read else "WAL, estimated"
 
 
 def blamed(table: TableAdvice) -> Table | None:
