@@ -114,6 +114,18 @@ def test_an_operation_without_rows_is_no_answer() -> None:
     assert not guard.is_wal_shown
 
 
+def test_a_table_that_runs_empty_is_no_matter_of_ages() -> None:
+    """It was said that these were not known, where more rows had been deleted than inserted."""
+    more = [*QUEUE, QUEUE[2] | {"transaction": "more", "weight": 18}]
+    profile = observed_queue(more)
+    said = "update by oldest finds no row in 61.4 % of its turns"
+    twins = Twins(wal_bytes_per_update=None, heap_bytes=None, done_frac=0.98, without_row=said)
+    assert guard_of(profile, profile.tables[0], twins).reason == (
+        "it runs empty within the run that an answer needs, for 3.6 % more rows were deleted from "
+        f"it in the interval than inserted: in the twin {said}"
+    )
+
+
 def filled_queue(age: int, inserting: int) -> Profile:
     """The queue, whose update at that age gives a column a value, and so many sessions insert."""
     pick = {"distribution": "age", "min": age, "max": age}

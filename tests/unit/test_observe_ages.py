@@ -265,12 +265,19 @@ def test_disorder_is_no_update() -> None:
 
 
 def test_a_difference_by_chance_leaves_a_queue_as_long_as_it_is() -> None:
-    """970 deletes for 1,000 inserts are as many; 500 are half as many."""
-    for deletes, expected in ((970, 1000), (1030, 1030), (500, 500)):
+    """
+    970 deletes for 1,000 inserts are as many, and so are 1,030; 500 are half as many.
+
+    Where more were deleted, the inserts stayed as they were: the queue ran empty, of which it was
+    said that as many rows are deleted as are inserted.
+    """
+    for deletes, expected in ((970, (1000, 1000)), (1030, (1030, 1030)), (500, (1000, 500))):
         made = living_operations(
             "jobs", 100, inserts=1000, deletes=deletes, updates=(), ages=None, assumed=[]
         )
-        assert sum(one.weight for one in made if one.kind == "delete") == expected
+        assert expected == tuple(
+            sum(one.weight for one in made if one.kind == kind) for kind in ("insert", "delete")
+        )
 
 
 def test_without_a_sample_or_with_few_rows_nothing_is_said() -> None:

@@ -19,6 +19,8 @@ from pgheadroom.advise.foreseen import Point
 from pgheadroom.advise.log_wal import log_wal
 from pgheadroom.advise.unplayed import said_unplayed, unplayed_wal
 from pgheadroom.outcome import Value, ends, middle
+from pgheadroom.predict.running_out import flow_of
+from pgheadroom.predict.without_row import SAID_FROM_FRAC
 from pgheadroom.profile import Profile
 from pgheadroom.profile.observed import UpdateClass
 from pgheadroom.profile.observed_server import ObservedServer
@@ -265,6 +267,18 @@ def _all_wal(server: ObservedServer) -> float | None:
     return None if wal is None else float(wal)
 
 
+def _why_without_row(profile: Profile, table: TableProfile) -> str:
+    """Why statements come that find nothing in a run of the operations that were observed."""
+    flow = flow_of(profile.workload.operations, table.name)
+    more = 0.0 if flow is None else flow.more_deleted_frac
+    if more > SAID_FROM_FRAC:
+        return (
+            f"it runs empty within the run that an answer needs, for {percent(more, 1)} more rows "
+            "were deleted from it in the interval than inserted"
+        )
+    return "its rows come and go, and at which age who meets them is not known well enough"
+
+
 def guard_of(profile: Profile, table: TableProfile, twins: Twins) -> Guard:
     """
     Hold the twin's figures of the setting in force against the measured ones.
@@ -284,10 +298,7 @@ def guard_of(profile: Profile, table: TableProfile, twins: Twins) -> Guard:
         )
         said.append(reason)
     elif twins.without_row is not None:
-        reason = (
-            "its rows come and go, and at which age who meets them is not known well enough: in "
-            f"the twin {twins.without_row}"
-        )
+        reason = f"{_why_without_row(profile, table)}: in the twin {twins.without_row}"
         said.append(reason)
     wal = _wal_contradicts(measured, twins.wal_bytes_per_update, is_whole=not twins.left_out)
     unpriced = () if twins.left_out else unpriced_of(table)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from pgheadroom import _core
 from pgheadroom.outcome import SUMMED, Outcome, Value, put_together
-from pgheadroom.predict import carried, failing, wide, without_row
+from pgheadroom.predict import carried, failing, running_out, wide, without_row
 from pgheadroom.predict.clock import ByItself, by_itself
 from pgheadroom.predict.contended import contended_of, failed_half, turn_halves
 from pgheadroom.predict.failing import failed_frac, failed_of
@@ -261,6 +261,7 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
 def said_before(profile: Profile, cells: Sequence[Simulation]) -> tuple[str, ...]:
     """What a reader has to know before the figures."""
     return (
+        *running_out.sentences(profile, max((cell.transactions for cell in cells), default=0)),
         *without_row.sentences(profile, [cell.turns for cell in cells]),
         *failing.sentences([cell.failed_frac for cell in cells]),
         *wide.sentences((cell.outcome, cell.wide_by) for cell in cells),
