@@ -50,8 +50,8 @@ def heap_pages(builtin: PgbenchBuiltin, table: str = ACCOUNTS) -> int:
     )
 
 
-def untouched(builtin: PgbenchBuiltin) -> dict[str, dict[str, int]]:
-    """Sizes of the tables that the script leaves as they were loaded."""
+def loaded(builtin: PgbenchBuiltin) -> dict[str, dict[str, int]]:
+    """Sizes of the tables that have rows as they are loaded."""
     return {
         name: {
             "heap_pages": heap_pages(builtin, name),
@@ -60,6 +60,14 @@ def untouched(builtin: PgbenchBuiltin) -> dict[str, dict[str, int]]:
             ),
         }
         for name in ROWS_A_SCALE
+    }
+
+
+def untouched(builtin: PgbenchBuiltin) -> dict[str, dict[str, int]]:
+    """Sizes of the tables that the script leaves as they were loaded."""
+    return {
+        name: pages
+        for name, pages in loaded(builtin).items()
         if name not in entire(builtin) and (name != ACCOUNTS or builtin.builtin == "select-only")
     }
 

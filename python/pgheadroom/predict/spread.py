@@ -13,8 +13,9 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pgheadroom.outcome import KEYS, SHARES, Outcome, Value, mid, middle, outcome_of
+from pgheadroom.outcome import KEYS, SHARES, SUMMED, Outcome, Value, mid, middle, outcome_of
 from pgheadroom.predict.chance import CHANCE_LEAST, LEVEL, NORMAL, mean_of, students_t
+from pgheadroom.predict.least_pages import LeastPages
 from pgheadroom.profile import Profile
 from pgheadroom.profile.standing_in import standing_in
 from pgheadroom.types import Interval
@@ -104,6 +105,9 @@ _UPDATES = ("n_tup_hot_upd", "n_tup_newpage_upd")
 _OF_UPDATES = (*_UPDATES, *SHARES)
 _OF_THE_HEAP = (*_UPDATES, "heap_pages", *_STEADY, *SHARES)
 _COUNTS_OF_PAGES = ("heap_pages", "pages_modified")
+_OF_LOAD = ("heap_pages", "index_pages")
+_OF_WORK = tuple(key for key in SUMMED if key not in _OF_LOAD)
+"""Figures that are 0 of a table, each of them, in which nothing is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +238,8 @@ def spread(
     upserted: Collection[str] = (),
     contended: Mapping[str, Mapping[str, int]] | None = None,
     with_gin: Collection[str] = (),
+    least: Mapping[str, LeastPages] | None = None,
+    of_clients_only: bool = False,
 ) -> Outcome:
     """
     The outcome of a statistical cell.
@@ -250,10 +256,14 @@ def spread(
         upserted: Tables with upserts by several clients (`upserted_of`).
         contended: Rows of a statement whose count the clients' order decides (`contended_of`).
         with_gin: Tables with a GIN.
+        least: Pages that tables have for certain (`least_pages_of`).
+        of_clients_only: Whether nothing but the order of several clients is uncertain; then a
+            table in which nothing is written is certain.
     """
     assert len(runs) >= 2, "one run shows no spread"
     beside = beside or {}
     contended = contended or {}
+    least = least or {}
     times = _BY_CLOCK if by_clock else int(clients == 1 or samples.share < 1)
     whole = _values_of(runs)
     parts = {name: _values_of([run.by_table[name] for run in runs]) for name in runs[0].by_table}
@@ -271,6 +281,8 @@ def spread(
             _steady_halves(
                 part, beside.get(name, 0), int(name in upserted), [contended.get(name, {})]
             ),
+            may_be_still=of_clients_only,
+            least=least.get(name, {}),
         )
         for name, part in parts.items()
     }
@@ -284,7 +296,14 @@ def spread(
     of_all = replace(samples, open_pages=opened)
     of_values = (made_up.times, sum(made_up.indexes.values()))
     steady = _steady_halves(whole, sum(beside.values()), len(upserted), list(contended.values()))
-    return _spread_of(whole, growth, of_all, times, of_values, steady, tables)
+    how = (times, of_values, steady, tables)
+    certain = _together(least)
+    return _spread_of(whole, growth, of_all, *how, may_be_still=of_clients_only, least=certain)
+
+
+def _together(least: Mapping[str, LeastPages]) -> LeastPages:
+    """Pages that all tables have for certain."""
+    return {key: sum(one.get(key, 0) for one in least.values()) for key in _OF_LOAD}
 
 
 def spread_of_window(
@@ -398,9 +417,14 @@ def _spread_of(
     steady: Mapping[str, float] | None = None,
     by_table: Mapping[str, Outcome] | None = None,
     alike: ByRun | None = None,
+    *,
+    may_be_still: bool = False,
+    least: LeastPages | None = None,
 ) -> Outcome:
     """
     Of a whole or a table.
+
+    `least` are pages that it has for certain; it `may_be_still`, where nothing is written.
 
     Where `alike` has the only table's values, and nothing else is known of either, equal values of
     the whole have its intervals.
@@ -408,14 +432,22 @@ def _spread_of(
     updates = _mean(runs["n_tup_upd"])
     logs_images = any(runs["wal_fpi"])
     model: Callable[[str, float], float]
-    if times:
+    if may_be_still and not steady and not any(any(runs[key]) for key in _OF_WORK):
+
+        def model(_key: str, _mean: float) -> float:
+            return 0.0
+
+    elif times:
 
         def model(key: str, mean: float) -> float:
             return _model(key, mean, updates=updates, times=times)
 
     else:
         model = _chance(updates, updates - _mean(runs["n_tup_hot_upd"]), logs_images=logs_images)
-    of_all = _OfAll(updates, logs_images, growth, samples, model, made_up, steady or {})
+    steady = steady or {}
+    changed = (runs[key] for key in _STEADY if key not in steady)
+    pages = {"pages_modified": int(any(all(values) for values in changed)), **(least or {})}
+    of_all = _OfAll(updates, logs_images, growth, samples, model, made_up, steady, pages)
     found = {}
     if alike and by_table:
         (table,) = by_table.values()
@@ -453,7 +485,8 @@ class _OfAll:
     What the intervals of all figures depend on.
 
     `updates` are those of a run; `model` gives the half-width by a figure's key and mean; `made_up`
-    are times and indexes of `MadeUp`; `steady` are halves of counts that statements decide.
+    are times and indexes of `MadeUp`; `steady` are halves of counts that statements decide; `least`
+    are pages that are there for certain.
     """
 
     updates: float
@@ -463,6 +496,7 @@ class _OfAll:
     model: Callable[[str, float], float]
     made_up: tuple[float, int]
     steady: Mapping[str, float]
+    least: LeastPages
 
 
 def _interval(key: str, values: Sequence[float | None], of_all: _OfAll) -> Value:
@@ -487,7 +521,8 @@ def _interval(key: str, values: Sequence[float | None], of_all: _OfAll) -> Value
         model = math.hypot(model, steady.get(key, 0.0))
     logged_whole = (growth.map_pages + growth.split_pages) * _PER_MODIFIED_PAGE.get(key, 0)
     is_equal = numbers.count(first) == count
-    if is_equal and ((key in _STEADY and key not in steady) or mean == model == logged_whole == 0):
+    is_certain = key in _STEADY and key not in steady
+    if is_equal and (is_certain or model == logged_whole == 0):
         return first
     half = model
     if not is_equal:
@@ -504,6 +539,7 @@ def _interval(key: str, values: Sequence[float | None], of_all: _OfAll) -> Value
     if key in _COUNTS_OF_PAGES:
         low -= samples.open_pages
         mean = max(0.0, mean - samples.open_pages / 2)  # half full, as a page is at any time
+    low = max(low, min(of_all.least.get(key, 0), mean, *numbers))
     return Interval(low=max(0.0, low), mid=float(mean), high=max(high, mean), level=LEVEL)
 
 

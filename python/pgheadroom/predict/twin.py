@@ -18,6 +18,7 @@ from pgheadroom.predict import carried, failing, running_out, wide, without_row
 from pgheadroom.predict.clock import ByItself, by_itself
 from pgheadroom.predict.contended import contended_of, failed_half, turn_halves
 from pgheadroom.predict.failing import failed_frac, failed_of
+from pgheadroom.predict.least_pages import least_pages_of
 from pgheadroom.predict.memory import check_run
 from pgheadroom.predict.order import KeyOrder, order_of
 from pgheadroom.predict.rewriting import RewriteWork, work_of
@@ -193,47 +194,13 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
     profile, major = plan.cells[cell].profile, plan.version.major
     clients = profile.workload.run.clients
     sample = None if plan.samples is None else plan.samples[cell]
-    wholes = [whole(run) for run in runs]
-    images, draws = plan.images_only(cell, runs[0]), plan.draws_only(cell, runs[0])
-    made_up = made_up_of(profile)
-    doubt = WHOLE
-    if sample is not None:
-        wholes, doubt = [sample.blown_up(run) for run in wholes], sample.doubt
-    if images:
-        doubts = {
-            table.name: Doubt(table.doubtful_header_bytes, table.doubtful_image_bytes)
-            for table in runs[0].tables
-        }
-        outcome = images_estimated(wholes[0], doubts)
-    elif len(wholes) == 1:
-        outcome = wholes[0]
-    elif draws:
-        outcome = over_draws(wholes)
-    else:
-        outcome = spread(
-            wholes,
-            clients=clients,
-            major=major,
-            samples=doubt,
-            by_clock=by_itself(runs) is not None,
-            logs_hints=plan.model.storage == "local" and _logs_hints(profile, major),
-            made_up=made_up,
-            beside=beside_maintenance(profile),
-            upserted=upserted_of(profile),
-            contended=contended_of(profile),
-            with_gin={
-                table.name
-                for table in profile.tables
-                if any(index.method == "gin" for index in table.indexes)
-            },
-        )
     share = 1.0 if sample is None else sample.share
     turns = turns_of(runs, share, turn_halves(profile, share))
     failed = failed_of(runs, share, failed_half(profile, share))
     any_failed = any(run.failed_transactions for run in runs)
     return Simulation(
         outcome=replace(
-            outcome,
+            _outcome(plan, cell, runs),
             operations_without_row=said_of(turns),
             failed_transactions=failed if any_failed else None,
         ),
@@ -251,10 +218,52 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
             clients=clients,
             by_clock=by_itself(runs) is not None,
             sampled=sample is not None,
-            made_up=made_up.times > 0,
-            images=images,
-            draws=draws,
+            made_up=made_up_of(profile).times > 0,
+            images=plan.images_only(cell, runs[0]),
+            draws=plan.draws_only(cell, runs[0]),
         ),
+    )
+
+
+def _outcome(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Outcome:
+    """The figures of a cell's runs: a run's own where others have the same, else intervals."""
+    profile, major = plan.cells[cell].profile, plan.version.major
+    clients = profile.workload.run.clients
+    sample = None if plan.samples is None else plan.samples[cell]
+    wholes = [whole(run) for run in runs]
+    doubt = WHOLE
+    if sample is not None:
+        wholes, doubt = [sample.blown_up(run) for run in wholes], sample.doubt
+    if plan.images_only(cell, runs[0]):
+        doubts = {
+            table.name: Doubt(table.doubtful_header_bytes, table.doubtful_image_bytes)
+            for table in runs[0].tables
+        }
+        return images_estimated(wholes[0], doubts)
+    if len(wholes) == 1:
+        return wholes[0]
+    if plan.draws_only(cell, runs[0]):
+        return over_draws(wholes)
+    is_loaded = sample is None and plan.model.engine == "heap"
+    is_drawn_only = all(len(run.approximations) == 1 for run in runs)
+    return spread(
+        wholes,
+        clients=clients,
+        major=major,
+        samples=doubt,
+        by_clock=by_itself(runs) is not None,
+        logs_hints=plan.model.storage == "local" and _logs_hints(profile, major),
+        made_up=made_up_of(profile),
+        beside=beside_maintenance(profile),
+        upserted=upserted_of(profile),
+        contended=contended_of(profile),
+        with_gin={
+            table.name
+            for table in profile.tables
+            if any(index.method == "gin" for index in table.indexes)
+        },
+        least=least_pages_of(plan.cells[cell]) if is_loaded else {},
+        of_clients_only=is_loaded and clients > 1 and is_drawn_only,
     )
 
 
