@@ -15,6 +15,7 @@ import pytest
 import synthetic_proof
 import vl_convert
 from browser import Browser, opened, shows, with_browser
+from rich.cells import cell_len
 from rich.console import Console
 from test_report_html import Page
 
@@ -151,6 +152,15 @@ def test_interval_and_bound_are_two_columns() -> None:
         cell[side]["n_tup_newpage_upd"] = None
     line = next(x for x in _text(form, width=130).splitlines() if "newpage_upd" in x)
     assert [part.strip() for part in line.split("|")[-3:]] == ["-", "-", "-"]
+
+
+@pytest.mark.parametrize("width", range(64, 132, 4))
+def test_a_figures_name_is_never_broken(width: int) -> None:
+    """At 68 characters it was `wal_nonfpi_bytes_` and `per_update`: the other columns give way."""
+    for make in (synthetic_proof.proof, synthetic_proof.prediction):
+        shown = _text(make(fillfactors=(90,), intervals=True), width=width)
+        assert [key for key in KEYS if f" {key} " not in shown] == []
+        assert max(map(cell_len, shown.splitlines())) <= width
 
 
 def test_a_proof_shows_what_it_keeps() -> None:

@@ -115,6 +115,15 @@ class _Laid:
         """Whether the column may be made narrower by breaking its text."""
         return self.column.align == "left" or self.width > _WIDEST_NUMBER
 
+    @property
+    def narrowest(self) -> int:
+        """To how many characters it may be narrowed: no name that leads a row is broken for it."""
+        if not self.column.lead:
+            return _NARROWEST_TEXT
+        words = (word for value in self.values for word in str(value).split())
+        longest = max(map(_cells, words), default=0)
+        return max(_NARROWEST_TEXT, min(longest, _WIDEST_LEAD))
+
 
 def _print_table(table: Table, console: Console) -> None:
     from rich.text import Text  # noqa: PLC0415 - only printing needs it
@@ -239,12 +248,15 @@ def _breaks_group(
 
 
 def _narrow(laid: list[_Laid], width: int) -> list[_Laid]:
+    if _total(laid) <= width:
+        return laid
     narrowed = list(laid)
+    narrowest = [item.narrowest for item in laid]
     while (excess := _total(narrowed) - width) > 0:
         places = [
             place
             for place, item in enumerate(narrowed)
-            if item.wraps and item.width > _NARROWEST_TEXT
+            if item.wraps and item.width > narrowest[place]
         ]
         if not places:
             break
@@ -252,7 +264,7 @@ def _narrow(laid: list[_Laid], width: int) -> list[_Laid]:
         item = narrowed[widest]
         # Level the widest with the next one before both shrink, so that none is squeezed alone.
         others = [narrowed[place].width for place in places if narrowed[place].width < item.width]
-        floor = max([_NARROWEST_TEXT, *others])
+        floor = max([narrowest[widest], *others])
         narrowed[widest] = replace(item, width=max(floor, item.width - excess, item.width // 2))
     return narrowed
 
