@@ -109,6 +109,9 @@ def test_a_pages_life_says_it_too() -> None:
     assert "found no row in 700 of 1,000 turns" in page
     full = predict_page(parse_profile(_profile(990, [DELETE])), 0).life
     assert "warnings" not in full.to_json()
+    shrinks = _profile(900, [DELETE, DELETE, {"kind": "insert"}], operations=900)
+    played = parse_profile(shrinks)
+    assert predict_page(played, 0).life.warnings == predict(played).warnings != ()
 
 
 def test_counters_tell_of_operations_that_move_them_alone() -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pgheadroom import _core
 from pgheadroom.errors import ParameterError
 from pgheadroom.page_life import PageLife, read_life
-from pgheadroom.predict import failing, without_row
+from pgheadroom.predict import failing, running_out, without_row
 from pgheadroom.predict.cells import make_cells, updated_tables
 from pgheadroom.predict.clock import clock_of, has_clockwork
 from pgheadroom.predict.memory import check_memory
@@ -95,6 +95,7 @@ def predict_page(
     life = replace(
         life,
         warnings=(
+            *running_out.sentences(cell.profile, run.transactions),
             *without_row.sentences(cell.profile, [without_row.turns_of([run])]),
             *failing.sentences([failing.failed_frac([run])]),
         ),
