@@ -255,6 +255,22 @@ class RunPlan:
             _is_exact(self.cells[cell], first) or self.images_only(cell, first)
         )
 
+    def is_repeated(self, cell: int) -> bool:
+        """
+        Whether one run of a cell surely does not say all, before any is played.
+
+        Some that are not have to be repeated as well: what a run approximates it says itself.
+        """
+        asked = self.cells[cell].profile
+        run = asked.workload.run
+        return (
+            self.is_drawn
+            or run.clients > 1
+            or run.duration_s is not None
+            or bool(run.snapshots)
+            or has_clockwork(asked)
+        )
+
     def draws_only(self, cell: int, first: _core.Simulated) -> bool:
         """Whether all that is not exact is drawn: eager scans of VACUUM; ANALYZE's rows, OIDs."""
         if self.is_drawn or self.samples is not None:

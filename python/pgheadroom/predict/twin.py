@@ -86,7 +86,8 @@ def predict_cells(
         made[cell] = _simulation(plan, cell, [run for _, run in runs])
 
     with _Runs(executor, report) as runs:
-        for piece, run in runs.run(begun):
+        later = (plan.seeds - 1) * sum(map(plan.is_repeated, cells))
+        for piece, run in runs.run(begun, later):
             found[piece.cell][piece.interleaving] = run
         several = [n for n in cells if not plan.says_all(n, found[n][0])]
         for n in cells:
@@ -110,7 +111,7 @@ class _Runs:
         self._executor = executor or self._own
         self._report = report
         self._progress: dict[tuple[int, int], _core.Progress] = {}
-        self._asked = self._ended = 0
+        self._asked = self._ended = self._later = 0
 
     def __enter__(self) -> _Runs:
         return self
@@ -122,8 +123,17 @@ class _Runs:
         if self._own is not None:
             self._own.shutdown(wait=True, cancel_futures=True)
 
-    def run(self, pieces: Sequence[Piece]) -> Iterator[tuple[Piece, _core.Simulated]]:
-        """Each piece with its result, as it ends; further ones go on while the caller works."""
+    def run(
+        self, pieces: Sequence[Piece], later: int = 0
+    ) -> Iterator[tuple[Piece, _core.Simulated]]:
+        """
+        Each piece with its result, as it ends; further ones go on while the caller works.
+
+        Args:
+            pieces: Runs.
+            later: How many more will be asked for, so that what is to be done is known.
+        """
+        self._later = later
         if self._own is not None:  # what is told across processes would not come back
             for piece in pieces:
                 self._progress[(piece.cell, piece.interleaving)] = _core.Progress()
@@ -146,13 +156,13 @@ class _Runs:
         if self._report is None:
             return
         if self._own is None:
-            self._report(self._ended, self._asked, "twin")
+            self._report(self._ended, self._asked + self._later, "twin")
             return
         totals = [progress.total for progress in self._progress.values()]
         # Those that have not begun will be like those that have.
         begun = [total for total in totals if total > 0]
         if begun:
-            total = sum(begun) * len(totals) // len(begun)
+            total = sum(begun) * (len(totals) + self._later) // len(begun)
             done = sum(progress.done for progress in self._progress.values())
             self._report(min(done, total), total, "twin")
 
