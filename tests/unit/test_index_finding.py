@@ -14,8 +14,9 @@ from pgheadroom.advise.cold_updates import IndexFinding
 from pgheadroom.advise.foreseen import Point
 from pgheadroom.advise.index_finding import findings_of, predicted, ranked
 from pgheadroom.advise.remark_index import reads_of, rule_remark
+from pgheadroom.advise.row import same_page_bytes
 from pgheadroom.advise.updates import updates_of
-from pgheadroom.outcome import mid
+from pgheadroom.outcome import ends, mid
 from pgheadroom.profile import TableProfile
 from pgheadroom.types import Interval
 
@@ -186,6 +187,24 @@ def test_wal_that_was_counted_prices_any_access_method_and_bounds_the_saving() -
     (blamed,) = (one for cause in causes_of(table, 18) for one in cause.indexes)
     said = rule_remark(finding, blamed, reads, major=18).text
     assert "jobs_note (gin) is not priced" in said
+
+
+@pytest.mark.parametrize("pruning", [5, 30, 57])
+def test_pruning_is_no_more_than_what_was_counted_leaves_room_for(pruning: int) -> None:
+    """
+    A queue's 144 bytes an update were the row's 73, its entry in the key, and little pruning.
+
+    A pruning for each HOT update was taken off, and a saving of 64 bytes became 13.
+    """
+    indexes = [made.PKEY, made.STATE]  # 64 bytes an entry
+    plain = table_of([made.a_class(["state"], 1000)], indexes)
+    heap = same_page_bytes(plain, ["state"], wal_level="replica").mid
+    counted = 1000 * round(heap + 128 + pruning)
+    table = table_of([made.a_class(["state"], 1000, wal_bytes=counted)], indexes)
+    (finding,) = found_in(table)
+    low, likely, _ = ends(finding.wal_bytes_saved_per_day or 0.0)
+    assert low / 1000 / DAYS == pytest.approx(128)
+    assert likely / 1000 / DAYS == pytest.approx(128)
 
 
 def test_a_summarizing_index_is_a_finding_on_15_alone() -> None:

@@ -350,20 +350,24 @@ def _saved_each(case: _Case, part: Part) -> tuple[float, float, float] | None:
     columns = part.assigned
     heap = same_page_bytes(case.table, columns, wal_level=case.wal_level)
     entries = index_bytes(case.table)
-    hot = heap.mid + prune_bytes().mid
-    measured = _measured_each(case, part, hot)
-    if measured is None:
+    counted = _counted_each(case, part)
+    if counted is None:
         # What an entry of a GIN writes has no formula.
         known = not (unpriced_of(case.table) or played_gins(case.table))
         return (entries.low, entries.mid, entries.high) if known else None
+    each, cold = counted
+    # Pruning writes no more than entries leave of what was counted: it need not come every time.
+    pruning = min(prune_bytes().mid, max(each - heap.mid - cold * entries.low, 0.0))
+    hot = heap.mid + pruning
+    measured = max((each - (1 - cold) * hot) / cold, 0.0)
     indexes = max(len(case.shape.indexes), 1)
     beyond = max(measured - hot - entries.mid, 0.0)
     likely = min(entries.mid + beyond * indexes / (indexes + 1), max(measured - hot, 0.0))
     return min(entries.low, likely), likely, max(measured - heap.low, likely)
 
 
-def _measured_each(case: _Case, part: Part, hot: float) -> float | None:
-    """WAL of one such update where its class was counted: without what its HOT ones wrote."""
+def _counted_each(case: _Case, part: Part) -> tuple[float, float] | None:
+    """WAL of an update of a part's class, where it was counted, and which share was not HOT."""
     observed = case.table.observed
     if observed is None:
         return None
@@ -371,8 +375,7 @@ def _measured_each(case: _Case, part: Part, hot: float) -> float | None:
         columns = assigned_columns(observed, found)
         if columns != part.assigned or not found.rows or found.wal_bytes is None:
             continue
-        each = float(found.wal_bytes) / float(found.rows)
         of_class = sum(p.frac for p in case.parts if p.assigned == part.assigned)
         cold = part.frac / of_class if of_class else 1.0
-        return max((each - (1 - cold) * hot) / cold, 0.0)
+        return float(found.wal_bytes) / float(found.rows), cold
     return None
