@@ -1,7 +1,9 @@
 """
-Random profiles over the whole format, each played on a server and in the twin.
+Random profiles over the format, each played on a server and in the twin.
 
     generator.py   a seed and a number -> a profile, as a file has it
+    further.py     the fields that half of them have besides
+    draw.py        choices that a seed decides
     trial.py       a profile -> equal, unequal, refused, or ended as nothing may
     smaller.py     a profile that differs -> the smallest one found that still does
     __main__.py    `make fuzz`

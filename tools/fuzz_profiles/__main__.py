@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="number of the first profile")
     parser.add_argument("--only", type=int, default=None, help="this number alone, shown")
     parser.add_argument(
-        "--having", default="", help="only profiles with one of these fields: storage,pages"
+        "--having", default="", help="only profiles with one of these fields: order,isolation"
     )
     parser.add_argument(
         "--alone", action="store_true", help="intervals of predictions without the server's run too"
@@ -88,20 +89,11 @@ class _Series:
             if minutes is not None and time.monotonic() - started > 60 * minutes:
                 return
             profile = self.profile(number)
-            if not self.is_asked_for(profile):
+            if not is_asked_for(profile, self.asked.having):
                 continue
             self.note(f"{self.asked.seed}-{number}", profile)
             if number % 50 == 49:
                 sys.stderr.write(f"{number + 1}: {dict(self.endings)}\n")
-
-    def is_asked_for(self, profile: dict[str, Any]) -> bool:
-        """Whether a table, a column or a kind of pages has one of the fields that are asked for."""
-        fields = {field for field in self.asked.having.split(",") if field}
-        tables = profile["table"]
-        places = [*tables]
-        for table in tables:
-            places += [*table["columns"], *table.get("pages", ())]
-        return not fields or any(not fields.isdisjoint(place) for place in places)
 
     def profile(self, number: int) -> dict[str, Any]:
         asked = self.asked
@@ -160,6 +152,21 @@ class _Series:
             sys.stdout.write(f"    {count} refused: {reason}\n")
         _write("intervals held", self.held, self.missed)
         _write("intervals held without the run", self.alone_held, self.alone_missed)
+
+
+def is_asked_for(profile: dict[str, Any], having: str) -> bool:
+    """Whether a section of it, however deep, has one of these fields (all of them are: `""`)."""
+    fields = {field for field in having.split(",") if field}
+    return not fields or any(not fields.isdisjoint(part) for part in _sections(profile))
+
+
+def _sections(part: Any) -> Iterator[dict[str, Any]]:
+    """A profile and the sections within it."""
+    if isinstance(part, dict):
+        yield part
+    inside = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    for one in inside:
+        yield from _sections(one)
 
 
 def _write(what: str, held: Counter[str], missed: Counter[str]) -> None:

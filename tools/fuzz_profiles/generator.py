@@ -1,22 +1,21 @@
 """
-A profile out of a seed and a number: every field of the format, in values that make sense.
+A profile out of a seed and a number: fields of the format, in values that make sense.
 
 What comes out may still be refused (a planner that takes another index, a key that is taken): the
 format allows more than any server plays. Left out is what docs/limits.md gives no exact figures
-for: compressed images, and shared buffers that hold less than what a run writes.
+for, compressed images and shared buffers that hold less than what a run writes, and pgbench's own
+scripts; tests/unit/test_fuzz_profiles.py holds what is drawn against what the format declares.
+Half of the profiles have fields of `further.py` besides.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
-from typing import Any, TypeVar
 
+from fuzz_profiles.draw import Draw, Section
+from fuzz_profiles.further import add_further
 from pgheadroom._core import unused_max
 from pgheadroom.profile.pages import redirects_max
-
-T = TypeVar("T")
-Section = dict[str, Any]
 
 _NUMBERS = ("int2", "int4", "int8", "float4", "float8", "numeric", "numeric(7,2)")
 _OTHERS = ("bool", "timestamp", "timestamptz", "bpchar(1)", "bpchar(20)", "bpchar(84)")
@@ -33,34 +32,6 @@ _NAMES = ("a", "b", "c", "d", "e", "f")
 _SHORT, _LONG, _OUT_OF_LINE = 120, 400, 3000
 _POSITIONS_MAX = 60_000
 """Rows and fillers that a load inserts: with values out of line more take minutes."""
-
-
-class Draw:
-    """Choices in an order that the seed decides."""
-
-    def __init__(self, seed: str) -> None:
-        self._random = random.Random(seed)  # noqa: S311 - to be repeated, not to be secret
-
-    def of(self, choices: Sequence[T]) -> T:
-        """One of them, all alike."""
-        return self._random.choice(choices)
-
-    def some(self, choices: Sequence[T], least: int, most: int) -> list[T]:
-        """Several different ones, in their order."""
-        count = min(len(choices), self.between(least, most))
-        return [choices[n] for n in sorted(self._random.sample(range(len(choices)), count))]
-
-    def between(self, low: int, high: int) -> int:
-        """A whole number, both ends included."""
-        return self._random.randint(low, high)
-
-    def real(self, low: float, high: float) -> float:
-        """A number with two digits."""
-        return round(self._random.uniform(low, high), 2)
-
-    def rarely(self, one_in: int) -> bool:
-        """True once in so many times."""
-        return self._random.randrange(one_in) == 0
 
 
 def generate(seed: int, number: int, clients: int = 1, versions: Sequence[str] = ()) -> Section:
@@ -106,7 +77,9 @@ def generate(seed: int, number: int, clients: int = 1, versions: Sequence[str] =
     if draw.rarely(2):
         run["maintenance"] = _maintenance(draw, tables, run["operations"], is_alone=clients == 1)
     made = {"schema_version": 1, "server": server, "table": tables, "operation": operations}
-    return made | {"run": run}
+    made |= {"run": run}
+    add_further(made, f"{seed}:{number}:{clients}")
+    return made
 
 
 def _has_hash(tables: Sequence[Section]) -> bool:

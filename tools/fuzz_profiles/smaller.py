@@ -42,7 +42,7 @@ def _candidates(profile: Section) -> Iterator[Section]:
     yield from _smaller_tables(profile)
     yield from _fewer(profile)
     yield from _fields(profile, ("server",), keep=("version",))
-    yield from _fields(profile, ("run",), keep=("operations", "clients"))
+    yield from _fields(profile, ("run",), keep=("operations", "duration_s", "clients"))
     for n in range(len(profile["operation"])):
         yield from _fields(profile, ("operation", n), keep=("table", "kind", "sets"))
     for n, table in enumerate(profile["table"]):
@@ -54,6 +54,9 @@ def _candidates(profile: Section) -> Iterator[Section]:
             yield from _without(profile, ("table", n, "pages"), keep=1)
             for k in range(len(table["pages"])):
                 yield from _fields(profile, ("table", n, "pages", k), keep=("pages_frac", "rows"))
+        for name in ("unlogged", "reloptions"):
+            if name in table:
+                yield _changed(profile, ("table", n, name), None)
         for listed in ("indexes", "columns"):
             for k in range(len(table[listed])):
                 yield from _fields(profile, ("table", n, listed, k), keep=_SHAPE)
@@ -78,7 +81,8 @@ def _fewer(profile: Section) -> Iterator[Section]:
     """Fewer transactions, and fewer rows."""
     clients = profile["run"]["clients"]
     places = [("table", n, "rows") for n in range(len(profile["table"]))]
-    for path in [("run", "operations"), *places]:
+    counted = [("run", name) for name in ("operations",) if name in profile["run"]]
+    for path in [*counted, *places]:
         number = _at(profile, path)
         for part in (4, 2, 1.2):
             fewer = int(number / part) // clients * clients
