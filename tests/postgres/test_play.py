@@ -15,6 +15,7 @@ from pgheadroom.errors import InputError, LabError, MeasurementInvalid, ServerNo
 from pgheadroom.outcome import mid
 from pgheadroom.play import Played, deadlocks, play
 from pgheadroom.profile import parse_profile
+from pgheadroom.prove import prove
 from pgheadroom.servers import ServerPrograms
 
 pytestmark = pytest.mark.usefixtures("run_parent")
@@ -285,6 +286,27 @@ def test_a_snapshot_keeps_dead_rows(programs: ServerPrograms) -> None:
     ((began, ended),) = held.snapshots
     assert 0.25 <= began < 0.5
     assert 0.75 <= ended <= 1
+
+
+@pytest.mark.pg(">= 18, < 19")
+def test_a_snapshot_lies_where_it_was_held_beside_turns_without_a_row(
+    programs: ServerPrograms,
+) -> None:
+    """
+    It was placed by transaction ids, of which a turn without a row takes none.
+
+    The clients themselves tell when it began: by then as many dead versions could be pruned.
+    """
+    update = {"table": "t", "kind": "update", "sets": ["abalance"]}
+    delete = {"table": "u", "kind": "delete", "weight": 3, "pick": {"distribution": "oldest"}}
+    data = _profile([update, delete], {"operations": 12_000, "seed": 2}, rows=300)
+    other = {"name": "u", "rows": 100, "columns": ACCOUNTS}
+    data["table"].append(other | {"indexes": [KEY | {"name": "u_pkey"}]})
+    data["run"]["snapshot"] = [{"start_frac": 0.1, "length_frac": 0.05}]
+    profile = parse_profile(data)
+    (cell,) = prove(profile, server=str(programs.bin_dir)).cells
+    foreseen, measured = mid(cell.predicted.hot_frac), mid(cell.measured.hot_frac)
+    assert foreseen == pytest.approx(measured, abs=0.03)
 
 
 def test_pgbench_tables(programs: ServerPrograms) -> None:

@@ -53,6 +53,7 @@ class Clients:
         self.standing: Standing | None = None
         self.course: ClientsCourse = ()
         self.ended: Ended | None = None
+        self._held_s: tuple[tuple[float, float], ...] = ()
         self._host = host
         self._cluster = cluster
         self._profile = profile
@@ -116,6 +117,8 @@ class Clients:
             said = errors_path.read_text(errors="replace").strip()[-1000:]
             raise LabError(f"pgbench ended with exit code {process.returncode}; it said: {said}")
         self.snapshots = holder.held
+        if self.snapshots and not progress.is_told_by_xids():
+            self._held_s = holder.held_s
         return maintainer
 
     def report(self) -> PgbenchReport:
@@ -144,6 +147,11 @@ class Clients:
             self.course = course(log, clients)
             # The server's own log has no record of a transaction that found no row.
             self.ended = Ended.of(log.ends_s, log.failed_ends_s)
+        if self._held_s and self.ended is not None:
+            self.snapshots = tuple(
+                (self.ended.share(began_s), self.ended.share(ended_s))
+                for began_s, ended_s in self._held_s
+            )
         return report
 
     def _environment(self) -> dict[str, str]:
@@ -202,6 +210,7 @@ def _times_are_wanted(profile: Profile) -> bool:
     server = profile.server
     return (
         profile.workload.run.clients > 1
+        or bool(profile.workload.run.snapshots)
         or (bool(profile.workload.run.maintenance) and not is_counted(profile.workload.run))
         or profile.may_autovacuum
         or server.checkpoint_interval_s is not None

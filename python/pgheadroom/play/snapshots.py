@@ -3,10 +3,13 @@ Snapshots that another session holds while the clients work.
 
 When one is due is told by progress: the server's next transaction id where the profile writes,
 else the time, or the transactions that pg_stat_database knows, which lag by up to a second.
+By transaction ids alone a run whose transactions find no row seems to lag behind: where that turns
+out, and in runs by duration, the clients' own log says which part of them had ended.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -15,6 +18,10 @@ from pgheadroom.profile import Profile
 
 if TYPE_CHECKING:
     import psycopg
+
+
+_XIDS_WITHIN = 0.01
+"""As many transaction ids as transactions, about: autovacuum and others take some; arbitrary."""
 
 
 class RunProgress:
@@ -66,12 +73,21 @@ class RunProgress:
             return 0.0
         return (xid - self._first[0]) / self._run.operations / self._writing_frac
 
+    def is_told_by_xids(self) -> bool:
+        """
+        Whether, the run being over, as many transaction ids were given out as it has transactions.
+
+        One that finds no row takes none, and by those of the others the run seems behind.
+        """
+        return abs(self.at(self._counts()[0]) - 1) <= _XIDS_WITHIN
+
 
 class SnapshotHolder:
     """
     Holds a profile's snapshots; a context manager around the run, `step` moves it on.
 
-    `held` has the fractions of the run at which each one really began and ended.
+    `held` has the fractions of the run at which each one really began and ended, by what could be
+    told then; `held_s` the same moments in epoch seconds.
     """
 
     def __init__(
@@ -86,11 +102,18 @@ class SnapshotHolder:
         self._idle: list[psycopg.Connection[Any]] = []
         self._open: dict[int, tuple[float, psycopg.Connection[Any]]] = {}
         self._done: dict[int, tuple[float, float]] = {}
+        self._began_s: dict[int, float] = {}
+        self._ended_s: dict[int, float] = {}
 
     @property
     def held(self) -> tuple[tuple[float, float], ...]:
         """Begin and end of each snapshot that was held, as fractions of the run."""
         return tuple(self._done[n] for n in sorted(self._done))
+
+    @property
+    def held_s(self) -> tuple[tuple[float, float], ...]:
+        """The same in epoch seconds; endless where one was held to the end of the run."""
+        return tuple((self._began_s[n], self._ended_s.get(n, math.inf)) for n in sorted(self._done))
 
     def __enter__(self) -> SnapshotHolder:
         # Connected before the clients begin: under load that takes hundredths of a second, in
@@ -128,8 +151,10 @@ class SnapshotHolder:
                 connection.execute(
                     "ROLLBACK"
                 )  # at once; a closed connection's backend takes its time
+                self._ended_s[n] = time.time()
                 self._done[n] = (began, self._progress.now())
                 connection.close()
             elif n not in self._open and n not in self._done and done >= snapshot.start_frac:
                 connection = self._idle.pop()
                 self._open[n] = (self._hold(connection), connection)
+                self._began_s[n] = time.time()
