@@ -512,6 +512,10 @@ class Simulated:
         """What was not played as a server would, in sentences; empty when exact."""
 
     @property
+    def only_draws(self) -> bool:
+        """Whether all that was not played so is drawn, by the twin as by a server."""
+
+    @property
     def eager_scans(self) -> int:
         """VACUUMs that looked at pages that they might have skipped, from a place that is drawn."""
 

@@ -240,6 +240,11 @@ impl Simulated {
     }
 
     #[getter]
+    fn only_draws(&self) -> bool {
+        self.outcome.only_draws
+    }
+
+    #[getter]
     fn eager_scans(&self) -> u64 {
         self.outcome.eager_scans
     }

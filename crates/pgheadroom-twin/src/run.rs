@@ -96,6 +96,8 @@ pub struct Outcome {
     pub by_record: Vec<(String, Totals)>,
     /// What was not played as a server would, in sentences; none when the result is exact.
     pub approximations: Vec<String>,
+    /// Whether all that was not played so is drawn, by the twin as by a server.
+    pub only_draws: bool,
     /// How many VACUUMs looked at pages that they might have skipped, from a place that is drawn.
     pub eager_scans: u64,
     /// How many ANALYZEs have read values out of line of rows that are drawn.
@@ -194,6 +196,7 @@ fn play_in(
     let after = orders(&db, conditions);
     let order = before.into_iter().zip(after);
     let mut approximations = plan.approximations;
+    let is_played_whole = approximations.is_empty();
     if db.eager_scans() > 0 {
         approximations.push(EAGER_SCANS.to_owned());
     }
@@ -204,6 +207,7 @@ fn play_in(
         approximations.push(POINTERS.to_owned());
     }
     let outcome = Outcome {
+        only_draws: is_played_whole && !approximations.is_empty(),
         approximations,
         eager_scans: db.eager_scans(),
         samples_drawn: db.samples_drawn(),
@@ -373,6 +377,7 @@ pub(crate) fn outcome(
         transaction_wal: wal.of_transactions(),
         by_record: by_record(db),
         approximations: Vec::new(),
+        only_draws: false,
         eager_scans: 0,
         samples_drawn: 0,
         pointers_in_doubt: 0,

@@ -275,8 +275,7 @@ class RunPlan:
         """Whether all that is not exact is drawn: eager scans of VACUUM; ANALYZE's rows, OIDs."""
         if self.is_drawn or self.samples is not None:
             return False
-        drawn = first.eager_scans + first.samples_drawn + first.pointers_in_doubt
-        return drawn > 0 and _is_alone(self.cells[cell], self.told(cell), first)
+        return first.only_draws and _is_alone(self.cells[cell], self.told(cell), first)
 
     def images_only(self, cell: int, first: _core.Simulated) -> bool:
         """Whether the sizes of compressed images are all that is not exact."""
