@@ -229,6 +229,8 @@ pub enum Access {
 /// How a transaction ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
+    /// With its only statement: no BEGIN was sent, and no COMMIT is.
+    Statement,
     /// COMMIT.
     Commit,
     /// ROLLBACK.

@@ -232,7 +232,11 @@ impl Workload for Random {
             operations.push(self.operation(client));
         }
         let fails = self.prngs[client].random(1, 100) <= self.case.abort_share;
-        Some(if fails { End::Rollback } else { End::Commit })
+        Some(match operations.len() {
+            _ if fails => End::Rollback,
+            1 => End::Statement,
+            _ => End::Commit,
+        })
     }
 }
 

@@ -17,7 +17,7 @@ from pgheadroom.outcome import SUMMED, Outcome, Value, put_together
 from pgheadroom.predict import carried, failing, running_out, wide, without_row
 from pgheadroom.predict.clock import ByItself, by_itself
 from pgheadroom.predict.contended import contended_of, failed_half, turn_halves
-from pgheadroom.predict.failing import failed_frac, failed_of
+from pgheadroom.predict.failing import Failures, failed_frac
 from pgheadroom.predict.least_pages import least_pages_of
 from pgheadroom.predict.memory import check_run
 from pgheadroom.predict.order import KeyOrder, order_of
@@ -206,13 +206,14 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
     sample = None if plan.samples is None else plan.samples[cell]
     share = 1.0 if sample is None else sample.share
     turns = turns_of(runs, share, turn_halves(profile, share))
-    failed = failed_of(runs, share, failed_half(profile, share))
+    isolation = profile.workload.run.isolation
+    failures = Failures.of(runs, share, failed_half(profile, share), isolation)
     any_failed = any(run.failed_transactions for run in runs)
     return Simulation(
         outcome=replace(
-            _outcome(plan, cell, runs),
+            failures.within(_outcome(plan, cell, runs), _wholes(plan, cell, runs)),
             operations_without_row=said_of(turns),
-            failed_transactions=failed if any_failed else None,
+            failed_transactions=failures.value if any_failed else None,
         ),
         transactions=runs[0].transactions,
         approximations=tuple(dict.fromkeys(line for run in runs for line in run.approximations)),
@@ -222,7 +223,7 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
         order=order_of([run.order for run in runs]),
         rewrites=work_of(runs),
         turns=turns,
-        failed=failed,
+        failed=failures.value,
         failed_frac=failed_frac(runs),
         wide_by=wide.reasons(
             clients=clients,
@@ -235,15 +236,20 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
     )
 
 
+def _wholes(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> list[Outcome]:
+    """Each run's figures, of the whole where it is a sample's."""
+    sample = None if plan.samples is None else plan.samples[cell]
+    wholes = [whole(run) for run in runs]
+    return wholes if sample is None else [sample.blown_up(run) for run in wholes]
+
+
 def _outcome(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Outcome:
     """The figures of a cell's runs: a run's own where others have the same, else intervals."""
     profile, major = plan.cells[cell].profile, plan.version.major
     clients = profile.workload.run.clients
     sample = None if plan.samples is None else plan.samples[cell]
-    wholes = [whole(run) for run in runs]
-    doubt = WHOLE
-    if sample is not None:
-        wholes, doubt = [sample.blown_up(run) for run in wholes], sample.doubt
+    wholes = _wholes(plan, cell, runs)
+    doubt = WHOLE if sample is None else sample.doubt
     if plan.images_only(cell, runs[0]):
         doubts = {
             table.name: Doubt(table.doubtful_header_bytes, table.doubtful_image_bytes)

@@ -32,7 +32,7 @@ struct Drawn {
     end: End,
     /// The row of its first statement, if that is a simple update.
     target: Option<Target>,
-    /// Whether a COMMIT is all that follows that.
+    /// Whether nothing but the end of the transaction follows that, which is no ROLLBACK.
     is_alone: bool,
     /// Where the first statement looks, if it finds rows by one key otherwise.
     leaf: Option<LeafTarget>,
@@ -134,7 +134,7 @@ impl Ahead {
             drawn.leaf = None;
             let operations = drawn.operations.as_slice();
             drawn.target = target_of(db, operations);
-            drawn.is_alone = operations.len() == 1 && end == End::Commit;
+            drawn.is_alone = operations.len() == 1 && end != End::Rollback;
             if !self.looks_ahead {
                 self.next_row = drawn.target.or_else(|| row_of(db, operations));
                 if let Some(row) = self.next_row {
@@ -237,7 +237,8 @@ impl Ahead {
     #[inline]
     pub fn begin_update_alone(&self, client: usize, db: &mut Database) -> Option<TableId> {
         let drawn = &self.rings[self.ring].places[self.current];
-        let target = drawn.target.filter(|_| drawn.is_alone)?;
+        let is_whole = drawn.is_alone && drawn.end == End::Statement;
+        let target = drawn.target.filter(|_| is_whole)?;
         let Operation::Find {
             table,
             cmd_type: CmdType::Update(sets),

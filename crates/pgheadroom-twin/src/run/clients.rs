@@ -30,6 +30,8 @@ struct Client {
     position: usize,
     /// Whether it takes place elsewhere, but for what these tables are about.
     is_elsewhere: bool,
+    /// Whether an error has ended it, behind which pgbench sends a ROLLBACK.
+    rolls_back: bool,
     /// The table, where the transaction is nothing but one simple UPDATE, which has been done.
     updates_alone: Option<TableId>,
 }
@@ -69,6 +71,7 @@ impl Clients {
             end: End::Commit,
             position: 0,
             is_elsewhere: false,
+            rolls_back: false,
             updates_alone: None,
         };
         Self {
@@ -122,10 +125,10 @@ impl Clients {
             db.switch_to(SessionId(client));
             db.begin_call();
             self.statement(client, schedule, db)?;
-        } else if of.operations.len() > 1 || of.end == End::Rollback {
-            schedule.pause(client, Turn::Statement(client)); // BEGIN, and the way back
-        } else {
+        } else if of.end == End::Statement {
             self.statement(client, schedule, db)?;
+        } else {
+            schedule.pause(client, Turn::Statement(client)); // BEGIN, and the way back
         }
         Ok(())
     }
@@ -169,7 +172,7 @@ impl Clients {
                 if !is_found {
                     return Ok(None);
                 }
-                self.failed += 1;
+                self.fail(client);
                 schedule.end_wait(client);
                 let behind = self.behind(client, db);
                 let ended = self.end(client, End::Rollback, schedule, db)?;
@@ -246,7 +249,8 @@ impl Clients {
     }
 
     /// The client's statement has come to its end, waits, or has failed to serialize: then pgbench
-    /// counts a failed transaction and goes on with the next (--max-tries=1).
+    /// counts a failed transaction and goes on with the next (--max-tries=1), after a ROLLBACK if
+    /// the transaction is a block.
     ///
     /// Source: `CSTATE_ERROR` and `canRetryError`, src/bin/pgbench/pgbench.c (REL_18_STABLE).
     fn after(
@@ -279,13 +283,20 @@ impl Clients {
                 expect_deadlock(client, schedule, db);
             }
             Err(StatementError::Serialization) => {
-                self.failed += 1;
-                self.list[client].end = End::Rollback;
+                self.fail(client);
                 schedule.fail(client);
             }
             Err(error) => return Err((error, operation.table())),
         }
         Ok(())
+    }
+
+    /// An error has ended the client's transaction.
+    fn fail(&mut self, client: usize) {
+        self.failed += 1;
+        let of = &mut self.list[client];
+        of.rolls_back = of.end != End::Statement;
+        of.end = End::Rollback;
     }
 
     fn end_statement(
@@ -302,7 +313,7 @@ impl Clients {
         let of = &mut self.list[client];
         let keeps_portal = !self.are_calls && is_select(&of.operations[of.position]);
         of.position += 1;
-        if of.position == of.operations.len() && (of.position == 1 || self.are_calls) {
+        if of.position == of.operations.len() && (of.end == End::Statement || self.are_calls) {
             db.switch_to(SessionId(client)); // its transaction ends at once
             db.close_statement(keeps_portal);
             let end = of.end;
@@ -339,7 +350,7 @@ impl Clients {
             Vec::new()
         } else {
             match end {
-                End::Commit => db.commit(),
+                End::Statement | End::Commit => db.commit(),
                 End::Rollback => db.rollback(),
             }
         };
@@ -376,7 +387,8 @@ impl Clients {
         db: &Database,
     ) {
         self.in_progress -= 1;
-        schedule.end_transaction(client);
+        let rolls_back = std::mem::take(&mut self.list[client].rolls_back);
+        schedule.end_transaction(client, rolls_back);
         wake(woken, schedule, db);
         if self.in_progress == 0 {
             for client in self.postponed.drain(..) {

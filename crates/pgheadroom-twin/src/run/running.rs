@@ -306,7 +306,7 @@ impl<'a, W: Workload> Running<'a, W> {
             }
         }
         match end {
-            End::Commit => self.db.commit(),
+            End::Statement | End::Commit => self.db.commit(),
             End::Rollback => self.db.rollback(),
         };
         self.schedule.go_on();

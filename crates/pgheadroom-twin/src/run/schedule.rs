@@ -33,8 +33,8 @@ pub(super) struct Schedule {
     /// Of those that are woken, so that all else is drawn as if nobody waited.
     woken_prng: Prng,
     machine: Machine,
-    /// How often a client has been on its way to the server, and transactions that have ended.
-    ways: f64,
+    /// Pauses within transactions, and transactions that have ended.
+    pauses: f64,
     ended: f64,
     /// `None` at a rate, where a transaction is much shorter than the time between two.
     standing: Option<StandsStill>,
@@ -77,7 +77,7 @@ impl Schedule {
             prng,
             woken_prng: Prng::from_seed(!seed),
             machine,
-            ways: 0.0,
+            pauses: 0.0,
             ended: 0.0,
             standing,
             course: None,
@@ -90,7 +90,7 @@ impl Schedule {
             throttle: rate_per_s.map(|_| 0.0),
         };
         for client in 0..clients {
-            schedule.begin_after(1.0, client);
+            schedule.begin_after(0.0, 1.0, client);
         }
         schedule
     }
@@ -164,6 +164,7 @@ impl Schedule {
 
     /// The client's next statement, or its COMMIT, follows after the way to the client and back.
     pub fn pause(&mut self, client: usize, turn: Turn) {
+        self.pauses += 1.0;
         let mean = self.machine.pause * self.slowness(client);
         let drawn = self.draw_even(mean);
         let time = self.until_stretch_ends(drawn) + self.on_the_way(client);
@@ -183,7 +184,6 @@ impl Schedule {
 
     /// A client is on its way: how long it stands still there, if it does.
     fn on_the_way(&mut self, client: usize) -> f64 {
-        self.ways += 1.0;
         self.stand_still(Place::Way, client)
     }
 
@@ -247,8 +247,9 @@ impl Schedule {
         self.is_idle = true;
     }
 
-    /// The client's transaction has ended; its next one follows.
-    pub fn end_transaction(&mut self, client: usize) {
+    /// The client's transaction has ended; its next one follows, after a ROLLBACK's way to the
+    /// server and back if an error has ended it and the server waits for that.
+    pub fn end_transaction(&mut self, client: usize, rolls_back: bool) {
         if self.is_alone() {
             self.go_on();
         } else {
@@ -264,7 +265,15 @@ impl Schedule {
             } else {
                 self.machine.between
             };
-            self.begin_after(between * self.slowness(client), client);
+            let slowness = self.slowness(client);
+            let way = if rolls_back {
+                self.pauses += 1.0;
+                let drawn = self.draw_even(self.machine.pause * slowness);
+                self.until_stretch_ends(drawn) + self.on_the_way(client)
+            } else {
+                0.0
+            };
+            self.begin_after(way, between * slowness, client);
         }
     }
 
@@ -288,7 +297,7 @@ impl Schedule {
         let pauses = if self.has_calls {
             self.machine.between_calls * work
         } else {
-            self.machine.pause * self.ways / self.ended
+            self.machine.pause * self.pauses / self.ended + self.machine.between
         };
         #[allow(clippy::cast_precision_loss)] // few clients
         let clients = self.waits.len() as f64;
@@ -305,15 +314,15 @@ impl Schedule {
         }
     }
 
-    /// The client begins its next transaction: after a pause with this mean, or at the next time
-    /// that the throttle gives.
-    fn begin_after(&mut self, pause: f64, client: usize) {
+    /// The client begins its next transaction: after the way of something else and a pause with
+    /// this mean, or at the next time that the throttle gives.
+    fn begin_after(&mut self, way: f64, pause: f64, client: usize) {
         let time = if let Some(last) = self.throttle {
             let next = last + self.draw(self.machine.between);
             self.throttle = Some(next);
             next.max(self.now)
         } else {
-            self.now + self.draw_pause(pause) + self.on_the_way(client)
+            self.now + way + self.draw_pause(pause) + self.on_the_way(client)
         };
         self.turns.push(time, Turn::Begin(client));
     }
@@ -423,7 +432,7 @@ mod tests {
                         left[client] -= 1;
                         if left[client] == 0 {
                             since[client] = schedule.now;
-                            schedule.end_transaction(client);
+                            schedule.end_transaction(client, false);
                         } else {
                             schedule.run_statement(client, Work::default());
                         }
@@ -451,7 +460,7 @@ mod tests {
                 (variance * shape / 9.0 - 1.0).abs() < 0.15,
                 "{seed}: {variance}"
             );
-            let is_quiet = schedule.machine.pause < 2.0;
+            let is_quiet = schedule.machine.between < 2.0;
             assert!(!is_quiet || shape >= 5.0, "{seed}: {shape}");
         }
     }
@@ -476,7 +485,7 @@ mod tests {
                     let all = (schedule.now - ended[client]) * schedule.ended / schedule.now;
                     long += u32::from(all > 4.0 * 50.0);
                     ended[client] = schedule.now;
-                    schedule.end_transaction(client);
+                    schedule.end_transaction(client, false);
                 }
                 _ => {}
             }
@@ -494,7 +503,7 @@ mod tests {
             let mut schedule = Schedule::new(2, 3, None, None).along(&[vec![2, 2], vec![8, 8]]);
             for _ in 0..if over { 20 } else { 10 } {
                 schedule.now += 0.5;
-                schedule.end_transaction(0);
+                schedule.end_transaction(0, false);
             }
             let drawn = (0..1000).map(|_| schedule.draw_pause(100.0));
             drawn.sum::<f64>() / 1000.0
@@ -503,8 +512,9 @@ mod tests {
         assert!(mean(true) > 80.0);
     }
 
-    /// Whatever the machine, a client is where the server's was when a stretch ends, within a few
-    /// transactions; also one that stands still while the others go on.
+    /// Whatever the machine, a client is where the server's was when a stretch of 800 ends, but for
+    /// a few of its transactions; also one that stands still, for up to 85 of another's, while the
+    /// others go on.
     #[test]
     fn clients_keep_to_their_course() {
         let stretches = [[300, 100, 50, 350], [100, 300, 400, 0], [0, 400, 350, 50]];
@@ -522,14 +532,14 @@ mod tests {
                     }
                     Turn::EndStatement(client) => {
                         done[client] += 1;
-                        schedule.end_transaction(client);
+                        schedule.end_transaction(client, false);
                     }
                     _ => {}
                 }
                 if done.iter().sum::<u32>() == next_end {
                     for (client, &goal) in goals.iter().enumerate() {
                         assert!(
-                            done[client].abs_diff(goal) < 40,
+                            done[client].abs_diff(goal) < 60,
                             "{seed}: {done:?} {goals:?}"
                         );
                     }

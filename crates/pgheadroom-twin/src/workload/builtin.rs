@@ -95,7 +95,11 @@ impl Workload for PgbenchWorkload {
                 rows,
             });
         }
-        Some(End::Commit)
+        Some(if self.builtin == Builtin::SelectOnly {
+            End::Statement
+        } else {
+            End::Commit
+        })
     }
 
     fn draws_apart(&self) -> bool {

@@ -330,12 +330,40 @@ struct Client {
     tables: Vec<OwnRows>,
 }
 
+/// A transaction of a profile.
+#[derive(Debug, Clone)]
+struct Script {
+    /// Numbers of its operations.
+    operations: Vec<usize>,
+    /// How it ends, unless it is rolled back.
+    end: End,
+    /// The share that is rolled back, in millionths.
+    aborted: Option<i64>,
+}
+
+impl Script {
+    /// One with a name, or with a share that is rolled back, is between BEGIN and COMMIT.
+    fn new(spec: &ProfileSpec, operations: Vec<usize>) -> Self {
+        let head = &spec.operation[operations[0]];
+        let aborted = (head.abort_frac > 0.0).then(|| millionths(head.abort_frac));
+        let is_block = head.transaction.is_some() || aborted.is_some();
+        Self {
+            operations,
+            end: if is_block {
+                End::Commit
+            } else {
+                End::Statement
+            },
+            aborted,
+        }
+    }
+}
+
 /// A profile's operations, run by its clients.
 #[derive(Debug, Clone)]
 pub struct ProfileWorkload {
     operations: Vec<ProfileOperation>,
-    /// Operations by transaction, and the share that is rolled back, in millionths.
-    scripts: Vec<(Vec<usize>, Option<i64>)>,
+    scripts: Vec<Script>,
     weights: Vec<i64>,
     generators: Generators,
     seed: u64,
@@ -399,10 +427,7 @@ impl ProfileWorkload {
             weights: scripts.iter().map(|script| head(script).weight).collect(),
             scripts: scripts
                 .into_iter()
-                .map(|script| {
-                    let frac = spec.operation[script[0]].abort_frac;
-                    (script, (frac > 0.0).then(|| millionths(frac)))
-                })
+                .map(|operations| Script::new(spec, operations))
                 .collect(),
             turns: vec![0; operations.len()],
             operations,
@@ -458,8 +483,8 @@ impl Workload for ProfileWorkload {
             operations.clear();
         }
         let client = i64::try_from(client).expect("few clients");
-        let (script, aborted) = &self.scripts[chosen];
-        for &number in script {
+        let script = &self.scripts[chosen];
+        for &number in &script.operations {
             let operation = &self.operations[number];
             let most = operation.width_max();
             let attempts = &mut state.attempts[number];
@@ -511,14 +536,14 @@ impl Workload for ProfileWorkload {
                 // The earlier transaction, but for its keys.
                 *first = low;
                 *high = low + width - 1;
-                return Some(End::Commit);
+                return Some(script.end);
             }
             let newest = |table: usize| state.tables[table].newest();
             let memory = &mut self.memory;
             operations.push(operation.in_memory(low, width, &newest, generator, memory));
         }
-        let fails = aborted.is_some_and(|bound| draw(generator) <= bound);
-        Some(if fails { End::Rollback } else { End::Commit })
+        let fails = script.aborted.is_some_and(|bound| draw(generator) <= bound);
+        Some(if fails { End::Rollback } else { script.end })
     }
 
     /// A script that is chosen among several is drawn in the order of all transactions.
@@ -527,8 +552,8 @@ impl Workload for ProfileWorkload {
     }
 
     fn give_back(&mut self, transactions: u64) {
-        if let [(script, _)] = &self.scripts[..] {
-            for &number in script {
+        if let [script] = &self.scripts[..] {
+            for &number in &script.operations {
                 self.turns[number] -= transactions;
             }
         }
