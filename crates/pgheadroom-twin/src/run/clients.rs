@@ -295,7 +295,7 @@ impl Clients {
     fn fail(&mut self, client: usize) {
         self.failed += 1;
         let of = &mut self.list[client];
-        of.rolls_back = of.end != End::Statement;
+        of.rolls_back = of.end != End::Statement && !self.are_calls;
         of.end = End::Rollback;
     }
 

@@ -29,6 +29,26 @@ const LEAST_SHARED_BYTES: u64 = 16 << 20;
 /// Source: `REVMAP_PAGE_MAXITEMS`, src/include/access/brin_page.h (REL_18_STABLE).
 const REVMAP_PAGE_MAXITEMS: f64 = 1360.0;
 
+/// Whether transactions write to unlogged tables alone, and others to logged ones.
+///
+/// Source: `RecordTransactionCommit`, src/backend/access/transam/xact.c; `SetHintBits`,
+/// src/backend/access/heap/heapam_visibility.c (REL_18_STABLE).
+fn commits_unlogged(spec: &ProfileSpec) -> bool {
+    let is_unlogged = |number: &usize| {
+        let name = &spec.operation[*number].table;
+        let mut tables = spec.table.iter();
+        tables.any(|table| table.name == *name && table.unlogged)
+    };
+    let writes = |number: &&usize| spec.operation[**number].kind != KindName::Select;
+    let transactions = spec.transactions();
+    let written = || {
+        let of_each = transactions.iter();
+        of_each.filter(|numbers| numbers.iter().any(|number| writes(&number)))
+    };
+    let is_alone = |numbers: &Vec<usize>| numbers.iter().filter(writes).all(is_unlogged);
+    written().any(is_alone) && written().any(|numbers| !is_alone(numbers))
+}
+
 /// Whether a BRIN may come to a second page of its range map.
 fn has_many_ranges(spec: &ProfileSpec, transactions: u64) -> bool {
     let range_pages = |table: &TableSpec| {
@@ -82,6 +102,13 @@ pub fn check(
     if spec.server.image_compression().is_some() {
         approximations.push(
             "images are compressed from pages whose transaction numbers and strings are made up"
+                .to_owned(),
+        );
+    }
+    if commits_unlogged(spec) {
+        approximations.push(
+            "a COMMIT of what is written to unlogged tables alone is on disk at once, for which a \
+             server lets its WAL writer wait: hints that it does not set until then are set"
                 .to_owned(),
         );
     }
