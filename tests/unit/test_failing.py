@@ -1,95 +1,69 @@
-"""Failures to serialize, of which servers have others than the twin's runs, and what follows."""
+"""Transactions that fail in REPEATABLE READ: counted, rolled back, and said where they are many."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from types import SimpleNamespace
+import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from pgheadroom.outcome import KEYS, Outcome, ends, mid, outcome_of
-from pgheadroom.predict import predict
-from pgheadroom.predict.failing import Failures
-from pgheadroom.profile.reading import checked_profile
+from pgheadroom import _core
+from pgheadroom.forms import read
+from pgheadroom.predict import failing, predict
+from pgheadroom.predict.values import Prediction
+from pgheadroom.profile import parse_profile, to_json
 from pgheadroom.types import Interval
+from pgheadroom.units import percent
 
-REPEATABLE = "repeatable read"
-
-
-def _failures(numbers: list[int], isolation: str = REPEATABLE) -> Failures:
-    runs: Any = [SimpleNamespace(failed_transactions=number) for number in numbers]
-    return Failures.of(runs, 1.0, 2.0, isolation)
+Json = dict[str, Any]
 
 
-def _outcome(upd: float, records: float) -> Outcome:
-    figures = dict.fromkeys(KEYS, 0.0) | {"n_tup_upd": upd, "wal_records": records}
-    whole = outcome_of(figures)
-    return replace(whole, by_table={"t": whole})
+def _profile(rows: int, **run: Any) -> Json:
+    """One row in each transaction, whose statement always finds it."""
+    key = {"name": "t_pkey", "columns": ["id"], "unique": True}
+    columns = [{"name": "id", "type": "int4"}, {"name": "n", "type": "int4"}]
+    update = {"table": "t", "kind": "update", "sets": ["n"], "pick": {"distribution": "uniform"}}
+    return {
+        "schema_version": 1,
+        "table": [{"name": "t", "rows": rows, "columns": columns, "indexes": [key]}],
+        "operation": [update],
+        "run": {"operations": 2000, "clients": 4, "isolation": "repeatable read"} | run,
+    }
 
 
-def test_what_follows_from_failures_reaches_as_far() -> None:
-    numbers = [900, 1000, 1100]
-    failures = _failures(numbers)
-    runs = [_outcome(8000 - number, 500.0) for number in numbers]
-    spread = Interval(low=6950.0, mid=7000.0, high=7050.0, level=0.9)
-    whole = replace(runs[1], n_tup_upd=spread, by_table={})
-    found = failures.within(replace(whole, by_table={"t": whole}), runs)
-    assert isinstance(failures.value, Interval)
-    assert failures.value.ends == pytest.approx((200, 1000, 1250))
-    for outcome in (found, found.by_table["t"]):
-        assert ends(outcome.n_tup_upd) == pytest.approx((6750, 7000, 7800))
-        assert outcome.wal_records == 500.0  # certain stays certain
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_each_transaction_updates_or_fails(seed: int) -> None:
+    """One that fails has changed nothing: updates and failures are all transactions together."""
+    text = json.dumps(to_json(parse_profile(_profile(8))))
+    run = _core.simulate(text, "18.4", interleaving=seed, standing=None)
+    updated = run.tables[0].n_tup_upd
+    assert (run.transactions, updated + run.failed_transactions) == (2000, 2000)
+    assert run.failed_transactions > 20
 
 
-@given(numbers=st.lists(st.integers(0, 10_000), min_size=2, max_size=8), slope=st.floats(-9, 9))
-def test_no_interval_becomes_narrower(numbers: list[int], slope: float) -> None:
-    failures = _failures(numbers)
-    runs = [_outcome(max(0.0, 50_000 + slope * number), 1.0) for number in numbers]
-    middle = mid(runs[0].n_tup_upd)
-    before = Interval(low=middle * 0.9, mid=middle, high=middle * 1.1, level=0.9)
-    found = failures.within(replace(runs[0], n_tup_upd=before, by_table={}), runs).n_tup_upd
-    low, at, high = ends(found or 0.0)
-    assert 0 <= low <= before.low
-    assert high >= before.high
-    assert at == middle
+def test_nobody_fails_who_waits() -> None:
+    """READ COMMITTED goes on with the row's newest version, and one client meets nobody."""
+    for other in ({"isolation": "read committed"}, {"clients": 1}):
+        prediction = predict(parse_profile(_profile(8, **other)))
+        assert prediction.cells[0].predicted.failed_transactions is None
+        assert "failed_transactions" not in prediction.to_json()["cells"][0]["predicted"]
 
 
-def test_read_committed_reaches_no_further() -> None:
-    failures = _failures([3, 5], "read committed")
-    runs = [_outcome(7.0, 1.0), _outcome(5.0, 1.0)]
-    spread = replace(runs[0], n_tup_upd=Interval(low=5.0, mid=6.0, high=7.0, level=0.9))
-    assert failures.within(spread, runs) == spread
+def test_what_fails_is_told() -> None:
+    """In the figures, from the fewest to the most, and in a sentence before them."""
+    prediction = predict(parse_profile(_profile(8)))
+    failed = prediction.cells[0].predicted.failed_transactions
+    assert isinstance(failed, Interval)
+    assert 0 < failed.low <= failed.mid <= failed.high < 2000
+    said, *others = prediction.warnings
+    assert all("depends on the machine" in other for other in others)
+    assert said.startswith(f"{percent(failed.mid / 2000, 1)} of the transactions fail")
+    data = prediction.to_json()
+    form = {key: value for key, value in data.items() if key not in ("schema_version", "kind")}
+    assert read(Prediction, form).cells == prediction.cells
 
 
-def test_an_approximation_beside_a_draw_is_no_draw() -> None:
-    """
-    A multirange is not moved out of a row here, as a server does where a long value has to stay.
-
-    Beside a value that is moved out, whose pointer may share bytes with the last one's: figures
-    were certain that no run of the twin could know.
-    """
-    columns = [
-        {"name": "k", "type": "int8"},
-        {"name": "a", "type": "tsmultirange"},
-        {"name": "d", "type": "text", "width": 400},
-        {"name": "f", "type": "bytea", "storage": "main", "values": {"kind": "serial"}},
-    ]
-    columns[-1]["width"] = {"min_bytes": 1100, "max_bytes": 2600}
-    index = {"name": "t_pkey", "columns": ["k"], "unique": True}
-    profile = checked_profile(
-        {
-            "schema_version": 1,
-            "server": {"version": "18"},
-            "table": [{"name": "t", "rows": 40, "columns": columns, "indexes": [index]}],
-            "operation": [
-                {"table": "t", "kind": "update", "sets": ["d"], "pick": {"distribution": "uniform"}}
-            ],
-            "run": {"operations": 60},
-        }
-    )
-    (cell,) = predict(profile).cells
-    assert isinstance(cell.predicted.n_tup_hot_upd, Interval)
-    assert isinstance(cell.predicted.wal_bytes, Interval)
+def test_one_in_a_hundred_is_borne() -> None:
+    """Nothing is said before the figures where few fail."""
+    assert failing.sentences([0.01, 0.0]) == ()
+    assert len(failing.sentences([0.01, 0.0101])) == 1
