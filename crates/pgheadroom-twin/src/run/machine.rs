@@ -172,7 +172,11 @@ pub(crate) fn assumed(
 ) -> String {
     let (low, high) = PAUSE;
     let pauses = match rate_per_s {
-        None => format!("pauses are {low} to {high} times as long as a statement"),
+        None => format!(
+            "pauses between transactions are {low} to {high} times as long as a statement and {} \
+             to {} times as long as those within one",
+            BETWEEN.0, BETWEEN.1
+        ),
         Some(_) => {
             let us = |seconds: f64| (1e6 * seconds).round();
             let (shortest, longest) = STATEMENT_S;
