@@ -516,10 +516,6 @@ class Simulated:
         """Whether all that was not played so is drawn, by the twin as by a server."""
 
     @property
-    def eager_scans(self) -> int:
-        """VACUUMs that looked at pages that they might have skipped, from a place that is drawn."""
-
-    @property
     def samples_drawn(self) -> int:
         """ANALYZEs that read values out of line of rows that are drawn."""
 

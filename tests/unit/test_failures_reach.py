@@ -55,6 +55,18 @@ def test_no_interval_becomes_narrower(numbers: list[int], slope: float) -> None:
     assert at == middle
 
 
+def test_no_page_that_was_loaded_is_lost() -> None:
+    """Fewer failures let fewer pages grow, but none of those that are there for certain goes."""
+    numbers = [900, 1000, 1100]
+    runs = [replace(_outcome(1.0, 1.0), heap_pages=number / 10, by_table={}) for number in numbers]
+    spread = replace(runs[1], heap_pages=Interval(low=90.0, mid=100.0, high=110.0, level=0.9))
+    whole = replace(spread, by_table={"t": spread})
+    of_runs = [replace(run, by_table={"t": run}) for run in runs]
+    found = _failures(numbers).within(whole, of_runs, {"t": {"heap_pages": 60}})
+    for outcome in (found, found.by_table["t"]):
+        assert ends(outcome.heap_pages or 0.0) == pytest.approx((60, 100, 125))
+
+
 def test_read_committed_reaches_no_further() -> None:
     failures = _failures([3, 5], "read committed")
     runs = [_outcome(7.0, 1.0), _outcome(5.0, 1.0)]

@@ -271,7 +271,7 @@ def test_a_difference_by_chance_leaves_a_queue_as_long_as_it_is() -> None:
     Where more were deleted, the inserts stayed as they were: the queue ran empty, of which it was
     said that as many rows are deleted as are inserted.
     """
-    for deletes, expected in ((970, (1000, 1000)), (1030, (1030, 1030)), (500, (1000, 500))):
+    for deletes, expected in ((970, (1000, 1000)), (1030, (1000, 1000)), (500, (1000, 500))):
         made = living_operations(
             "jobs", 100, inserts=1000, deletes=deletes, updates=(), ages=None, assumed=[]
         )

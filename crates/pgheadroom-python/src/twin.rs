@@ -245,11 +245,6 @@ impl Simulated {
     }
 
     #[getter]
-    fn eager_scans(&self) -> u64 {
-        self.outcome.eager_scans
-    }
-
-    #[getter]
     fn samples_drawn(&self) -> u64 {
         self.outcome.samples_drawn
     }

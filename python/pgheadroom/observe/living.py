@@ -82,8 +82,8 @@ def living_operations(
         ages: At which rows are updated and deleted, None where that is not known.
         assumed: What is taken so is added, in sentences.
     """
-    unit = max(inserts, deletes)
-    inserts, kept = _balanced(inserts, deletes, assumed)
+    kept = _balanced(inserts, deletes, assumed)
+    unit = max(inserts, kept)
     filling, rest = _filling_slots(updates, unit)
     apart = math.fsum(slot.rate for slot in rest) > _TURN_UPDATES_MAX
     slots = [*filling, *([] if apart else _whole(rest))]
@@ -126,10 +126,10 @@ def living_operations(
     return made
 
 
-def _balanced(inserts: int, deletes: int, assumed: list[str]) -> tuple[int, int]:
-    """Rows inserted and deleted, as many of the ones as of the others if that may be so."""
+def _balanced(inserts: int, deletes: int, assumed: list[str]) -> int:
+    """Rows deleted, as many as inserted where the difference may be chance."""
     if not deletes:
-        return inserts, 0
+        return 0
     off = abs(inserts - deletes)
     if off <= max(_SAME_FRAC * max(inserts, deletes), 3 * math.sqrt(inserts + deletes)):
         if off:
@@ -137,8 +137,8 @@ def _balanced(inserts: int, deletes: int, assumed: list[str]) -> tuple[int, int]
                 f"as many rows are deleted as are inserted: {inserts:,} and {deletes:,} differ by "
                 "no more than chance may"
             )
-        return max(inserts, deletes), max(inserts, deletes)
-    return inserts, deletes
+        return inserts
+    return deletes
 
 
 def _filling_slots(updates: Sequence[LivingUpdates], unit: int) -> tuple[list[_Slot], list[_Slot]]:

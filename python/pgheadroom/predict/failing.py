@@ -9,12 +9,14 @@ statements are in no counter of rows that were changed.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from pgheadroom import _core
 from pgheadroom.outcome import KEYS, SHARES, Outcome, Value, mid, outcome_of
 from pgheadroom.predict.chance import counted
+from pgheadroom.predict.least_pages import LeastPages, together
 from pgheadroom.types import Interval
 from pgheadroom.units import percent
 
@@ -64,7 +66,12 @@ class Failures:
         value = replace(value, low=min(value.low, least), high=max(value.high, most))
         return cls(numbers, value, reaches=True)
 
-    def within(self, outcome: Outcome, runs: Sequence[Outcome]) -> Outcome:
+    def within(
+        self,
+        outcome: Outcome,
+        runs: Sequence[Outcome],
+        least: Mapping[str, LeastPages] = MappingProxyType({}),
+    ) -> Outcome:
         """
         The outcome whose intervals reach as far as what follows from more or fewer failures.
 
@@ -73,18 +80,26 @@ class Failures:
         Args:
             outcome: Of all runs.
             runs: Of each, in the order of `numbers`.
+            least: Pages that tables have for certain (`least_pages_of`).
         """
         if not self.reaches:
             return outcome
-        wider = {key: self._reach(key, outcome, runs) for key in KEYS}
         tables = {
-            name: self.within(table, [run.by_table[name] for run in runs])
+            name: outcome_of(
+                self._reaching(table, [run.by_table[name] for run in runs], least.get(name, {}))
+            )
             for name, table in outcome.by_table.items()
         }
-        return outcome_of(wider, tables)
+        return outcome_of(self._reaching(outcome, runs, together(least)), tables)
 
-    def _reach(self, key: str, outcome: Outcome, runs: Sequence[Outcome]) -> Value:
-        found, failed = outcome.value(key), self.value
+    def _reaching(
+        self, part: Outcome, runs: Sequence[Outcome], least: LeastPages
+    ) -> dict[str, Value]:
+        """A whole's figures, or a table's."""
+        return {key: self._reach(key, part, runs, least.get(key, 0)) for key in KEYS}
+
+    def _reach(self, key: str, part: Outcome, runs: Sequence[Outcome], least: float) -> Value:
+        found, failed = part.value(key), self.value
         if not (isinstance(found, Interval) and isinstance(failed, Interval)):
             return found
         of_one = _slope(self.numbers, [mid(run.value(key)) for run in runs])
@@ -92,7 +107,7 @@ class Failures:
         high = max(found.high, *ends)
         return replace(
             found,
-            low=max(0.0, min(found.low, *ends)),
+            low=min(found.low, max(least, min(ends))),
             high=min(1.0, high) if key in SHARES else high,
         )
 

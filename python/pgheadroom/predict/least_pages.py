@@ -46,6 +46,12 @@ def least_pages_of(cell: Cell) -> Mapping[str, LeastPages]:
     return found
 
 
+def together(least: Mapping[str, LeastPages]) -> LeastPages:
+    """Pages that all tables have for certain."""
+    keys = {key for of_table in least.values() for key in of_table}
+    return {key: sum(of_table.get(key, 0) for of_table in least.values()) for key in keys}
+
+
 def _loaded(table: TableProfile) -> int:
     """Heap pages as loaded where all rows are of one length; else one, where there are rows."""
     width_bytes = sum(column.mean_width_bytes or 0 for column in table.columns)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from pgheadroom.outcome import KEYS, SHARES, SUMMED, Outcome, Value, mid, middle, outcome_of
 from pgheadroom.predict.chance import CHANCE_LEAST, LEVEL, NORMAL, mean_of, students_t
-from pgheadroom.predict.least_pages import LeastPages
+from pgheadroom.predict.least_pages import LeastPages, together
 from pgheadroom.profile import Profile
 from pgheadroom.profile.standing_in import standing_in
 from pgheadroom.types import Interval
@@ -297,13 +297,8 @@ def spread(
     of_values = (made_up.times, sum(made_up.indexes.values()))
     steady = _steady_halves(whole, sum(beside.values()), len(upserted), list(contended.values()))
     how = (times, of_values, steady, tables)
-    certain = _together(least)
+    certain = together(least)
     return _spread_of(whole, growth, of_all, *how, may_be_still=of_clients_only, least=certain)
-
-
-def _together(least: Mapping[str, LeastPages]) -> LeastPages:
-    """Pages that all tables have for certain."""
-    return {key: sum(one.get(key, 0) for one in least.values()) for key in _OF_LOAD}
 
 
 def spread_of_window(

@@ -18,7 +18,7 @@ from pgheadroom.predict import carried, failing, running_out, wide, without_row
 from pgheadroom.predict.clock import ByItself, by_itself
 from pgheadroom.predict.contended import contended_of, failed_half, turn_halves
 from pgheadroom.predict.failing import Failures, failed_frac
-from pgheadroom.predict.least_pages import least_pages_of
+from pgheadroom.predict.least_pages import LeastPages, least_pages_of
 from pgheadroom.predict.memory import check_run
 from pgheadroom.predict.order import KeyOrder, order_of
 from pgheadroom.predict.rewriting import RewriteWork, work_of
@@ -209,9 +209,14 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
     isolation = profile.workload.run.isolation
     failures = Failures.of(runs, share, failed_half(profile, share), isolation)
     any_failed = any(run.failed_transactions for run in runs)
+    wholes = [whole(run) for run in runs]
+    if sample is not None:
+        wholes = [sample.blown_up(run) for run in wholes]
+    is_loaded = sample is None and plan.model.engine == "heap"
+    least = least_pages_of(plan.cells[cell]) if is_loaded else {}
     return Simulation(
         outcome=replace(
-            failures.within(_outcome(plan, cell, runs), _wholes(plan, cell, runs)),
+            failures.within(_outcome(plan, cell, runs, wholes, least), wholes, least),
             operations_without_row=said_of(turns),
             failed_transactions=failures.value if any_failed else None,
         ),
@@ -236,19 +241,26 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
     )
 
 
-def _wholes(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> list[Outcome]:
-    """Each run's figures, of the whole where it is a sample's."""
-    sample = None if plan.samples is None else plan.samples[cell]
-    wholes = [whole(run) for run in runs]
-    return wholes if sample is None else [sample.blown_up(run) for run in wholes]
+def _outcome(
+    plan: RunPlan,
+    cell: int,
+    runs: Sequence[_core.Simulated],
+    wholes: Sequence[Outcome],
+    least: Mapping[str, LeastPages],
+) -> Outcome:
+    """
+    The figures of a cell's runs: a run's own where others have the same, else intervals.
 
-
-def _outcome(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Outcome:
-    """The figures of a cell's runs: a run's own where others have the same, else intervals."""
+    Args:
+        plan: Of all cells.
+        cell: Which.
+        runs: The twin's runs of it.
+        wholes: Each run's figures, of the whole where it is a sample's.
+        least: Pages that tables have for certain (`least_pages_of`).
+    """
     profile, major = plan.cells[cell].profile, plan.version.major
     clients = profile.workload.run.clients
     sample = None if plan.samples is None else plan.samples[cell]
-    wholes = _wholes(plan, cell, runs)
     doubt = WHOLE if sample is None else sample.doubt
     if plan.images_only(cell, runs[0]):
         doubts = {
@@ -278,7 +290,7 @@ def _outcome(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Outco
             for table in profile.tables
             if any(index.method == "gin" for index in table.indexes)
         },
-        least=least_pages_of(plan.cells[cell]) if is_loaded else {},
+        least=least,
         of_clients_only=is_loaded and clients > 1 and is_drawn_only,
     )
 
