@@ -9,7 +9,7 @@
 
 use crate::align::maxalign;
 use crate::error::LayoutError;
-use crate::tuple::{Column, place};
+use crate::tuple::{Column, lay_out_data};
 
 /// Header of an index tuple. Source: `IndexTupleData`, src/include/access/itup.h.
 pub const SIZE_OF_INDEX_TUPLE_HEADER: u32 = 8;
@@ -70,7 +70,7 @@ pub fn index_tuple_bytes(columns: &[Column]) -> Result<u32, LayoutError> {
         0
     };
     let hoff = maxalign(SIZE_OF_INDEX_TUPLE_HEADER + bitmap);
-    let (_, end) = place(columns, hoff)?;
+    let (_, end) = lay_out_data(columns, hoff)?;
     let size = maxalign(end);
     if size > BT_MAX_ITEM_SIZE {
         return Err(LayoutError::IndexTupleTooBig {

@@ -247,7 +247,7 @@ impl RowLayout {
         }
         let null_bitmap_bytes = null_bitmap_bytes(&columns);
         let hoff = maxalign(SIZE_OF_HEAP_TUPLE_HEADER + null_bitmap_bytes);
-        let (layouts, tuple_bytes) = place(&columns, hoff)?;
+        let (layouts, tuple_bytes) = lay_out_data(&columns, hoff)?;
         Ok(Self {
             columns,
             layouts,
@@ -324,11 +324,11 @@ fn null_bitmap_bytes(columns: &[Column]) -> u32 {
     }
 }
 
-/// Places values one after the other from `start`, which is a multiple of 8; also says where the
+/// Lays values out one after the other from `start`, which is a multiple of 8; also says where the
 /// last one ends. Shared by heap and index tuples.
 ///
 /// Source: `heap_compute_data_size`, src/backend/access/common/heaptuple.c (REL_18_STABLE).
-pub(crate) fn place(
+pub(crate) fn lay_out_data(
     columns: &[Column],
     start: u32,
 ) -> Result<(Vec<ColumnLayout>, u32), LayoutError> {
@@ -469,13 +469,13 @@ pub(crate) mod tests {
                 .collect();
             let layout = RowLayout::new(columns).unwrap();
             let mut end = layout.hoff();
-            for (column, place) in layout.columns().iter().zip(layout.column_layouts()) {
-                prop_assert_eq!(place.offset_bytes, end + place.padding_bytes);
-                if place.header_bytes != 1 && !column.is_null() {
+            for (column, value) in layout.columns().iter().zip(layout.column_layouts()) {
+                prop_assert_eq!(value.offset_bytes, end + value.padding_bytes);
+                if value.header_bytes != 1 && !column.is_null() {
                     let alignment = column.column_type().typalign().bytes();
-                    prop_assert_eq!(place.offset_bytes % alignment, 0);
+                    prop_assert_eq!(value.offset_bytes % alignment, 0);
                 }
-                end = place.offset_bytes + place.stored_bytes();
+                end = value.offset_bytes + value.stored_bytes();
             }
             prop_assert_eq!(end, layout.tuple_bytes());
         }

@@ -41,7 +41,7 @@ struct ByIndex {
     is_appending: bool,
 }
 
-/// Where a row may go by its key.
+/// Where a row may go by its key, as the extension's `Place`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Place {
     /// Page of the previous key on the leaf, or of the next one if it is the first.
@@ -80,7 +80,8 @@ impl Model for ByIndex {
             return Ok(None);
         }
         let leaf = new.table.leaf_for(self.index, new.row)?;
-        let Some(place) = leaf.and_then(|(leaf, position, begins)| place(leaf, position, begins))
+        let Some(place) =
+            leaf.and_then(|(leaf, position, begins)| place_of_key(leaf, position, begins))
         else {
             return Ok(None);
         };
@@ -102,7 +103,9 @@ impl Model for ByIndex {
 
 /// The place of a new key, which belongs at this position of a leaf that may begin with an equal
 /// one; none on an empty leaf.
-fn place(leaf: &BtreePage, position: usize, begins_with_it: bool) -> Option<Place> {
+///
+/// Source: `place_of_key`, extension/clustered_heap/leaf.c.
+fn place_of_key(leaf: &BtreePage, position: usize, begins_with_it: bool) -> Option<Place> {
     let first = leaf.first_data();
     if first == leaf.len() {
         return None;

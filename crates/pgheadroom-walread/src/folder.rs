@@ -49,7 +49,7 @@ pub fn choose(paths: &[PathBuf], timeline: Option<u32>) -> Result<Chosen, WalErr
     let mut pieces = Vec::new();
     let (mut unwritten_yet, mut damaged) = (Vec::new(), Vec::new());
     for path in files {
-        match Piece::look(&path) {
+        match Piece::of_file(&path) {
             Ok(Found::Piece(piece)) => pieces.push(piece),
             Ok(Found::NotYetWritten) => unwritten_yet.push(path),
             Err(error) if error.is_of_one_file() => damaged.push((path, error)),

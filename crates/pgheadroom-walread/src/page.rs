@@ -49,7 +49,7 @@ pub(crate) enum End {
 /// * `prev` - where the record before the page's first one begins; None: not known.
 /// * `lsn` - the page's position.
 /// * `from` - where its first record begins.
-pub(crate) fn look(
+pub(crate) fn find_records(
     prev: Option<Lsn>,
     lsn: Lsn,
     page: &[u8; PAGE_BYTES],

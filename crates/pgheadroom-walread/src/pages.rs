@@ -142,7 +142,7 @@ impl Pages {
         }
         let mut there = (self.read - self.at).min(PAGE_BYTES);
         if let Some(log) = self.joined {
-            there = self.place(log, there)?;
+            there = self.locate(log, there)?;
         }
         let (lsn, at) = (self.next, self.at);
         let Some(next) = lsn.0.checked_add(PAGE_BYTES as u64) else {
@@ -174,7 +174,7 @@ impl Pages {
     }
 
     /// Finds where the page at hand lies, and how much of it is there before another one begins.
-    fn place(&mut self, log: (u16, u64), there: usize) -> Result<usize, WalError> {
+    fn locate(&mut self, log: (u16, u64), there: usize) -> Result<usize, WalError> {
         if self.is_joining() {
             self.segment = self.segment.max(self.segment_of(self.next));
             return Ok(there);

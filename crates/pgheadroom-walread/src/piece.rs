@@ -134,11 +134,11 @@ pub enum Found {
 }
 
 impl Piece {
-    /// Looks at a file's first page.
+    /// What a file is, by its name and its first page's header.
     ///
     /// # Errors
     /// [`WalError`] for a file that cannot be read or is no WAL that is read here.
-    pub fn look(path: &Path) -> Result<Found, WalError> {
+    pub fn of_file(path: &Path) -> Result<Found, WalError> {
         let shown = path.display().to_string();
         let file_name = path
             .file_name()

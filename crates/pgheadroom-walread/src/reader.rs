@@ -17,7 +17,7 @@ use pgheadroom_layout::Lsn;
 
 use crate::error::Broken;
 use crate::format::{PAGE_BYTES, PageHeader, RECORD_HEADER_BYTES, padded, u32_at};
-use crate::page::{End, Found, check, is_switch, look};
+use crate::page::{End, Found, check, find_records, is_switch};
 use crate::record::{Block, Header, Record, crc_of};
 use crate::rmgr::Rmgr;
 use crate::sink::Sink;
@@ -313,7 +313,7 @@ impl Reader {
         sink: &mut impl Sink,
     ) -> Step {
         let mut found = std::mem::take(&mut self.found);
-        let end = look(self.prev, lsn, page, from, &mut found);
+        let end = find_records(self.prev, lsn, page, from, &mut found);
         let step = self.hand_on_page(lsn, page, &found.places[..found.count], sink);
         self.found = found;
         if let Some(step) = step {

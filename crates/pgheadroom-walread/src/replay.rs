@@ -187,7 +187,7 @@ pub struct Replay<'a> {
     blocks: HashMap<u64, Seen, BuildHasherDefault<AsIs>>,
     /// Relations, in the order in which they occurred.
     pub relations: Vec<RelFile>,
-    places: HashMap<RelFile, u32>,
+    numbers: HashMap<RelFile, u32>,
     redo_points: Vec<(Lsn, bool)>,
     passed: usize,
     redo: Lsn,
@@ -225,7 +225,7 @@ impl<'a> Replay<'a> {
             shift: 0,
             blocks: HashMap::default(),
             relations: Vec::new(),
-            places: HashMap::new(),
+            numbers: HashMap::new(),
             redo_points,
             passed: 0,
             redo: Lsn(0),
@@ -260,23 +260,23 @@ impl<'a> Replay<'a> {
         self.is_begun = true;
     }
 
-    fn place(&mut self, relation: RelFile) -> usize {
+    fn relation_number(&mut self, relation: RelFile) -> usize {
         let next = u32::try_from(self.relations.len()).unwrap_or(u32::MAX);
-        let place = *self.places.entry(relation).or_insert(next);
-        if place == next {
+        let number = *self.numbers.entry(relation).or_insert(next);
+        if number == next {
             self.relations.push(relation);
             for course in &mut self.courses {
                 course.changes.push(Change::default());
             }
         }
-        place as usize
+        number as usize
     }
 
     fn block(&mut self, record: &Record<'_>, at: usize) {
         let block = &record.blocks[at];
-        let place = self.place(block.relation);
+        let number = self.relation_number(block.relation);
         let key = mixed(
-            (place as u64) << 36 | u64::from(block.fork & 0xF) << 32 | u64::from(block.blkno),
+            (number as u64) << 36 | u64::from(block.fork & 0xF) << 32 | u64::from(block.blkno),
         );
         if !is_followed(key, self.one_in()) {
             return;
@@ -302,7 +302,7 @@ impl<'a> Replay<'a> {
                 self.fit.estimated_bytes += bytes;
                 self.fit.error_bytes += bytes.abs_diff(estimate);
             }
-            self.decide(record, block, place, (touched, has_image, estimate));
+            self.decide(record, block, number, (touched, has_image, estimate));
         }
         let image_bytes = match block.image {
             Some(image) => image.bytes,
@@ -328,7 +328,7 @@ impl<'a> Replay<'a> {
         &mut self,
         record: &Record<'_>,
         block: &Block,
-        place: usize,
+        number: usize,
         (touched, has_image, estimate): (Lsn, bool, u64),
     ) {
         let weight = self.one_in();
@@ -338,7 +338,7 @@ impl<'a> Replay<'a> {
             if wants == has_image {
                 continue;
             }
-            let change = &mut course.changes[place];
+            let change = &mut course.changes[number];
             let moved = if has_image {
                 let bytes = bytes_of_image(self.facts, record, block);
                 change.images_gone += weight;

@@ -53,7 +53,7 @@ pub struct Tally {
     now: Option<Moment>,
     stop_at: Lsn,
     relations: Vec<(Option<RelFile>, RelationSums)>,
-    places: HashMap<RelFile, u32, BuildHasherDefault<Folding>>,
+    numbers: HashMap<RelFile, u32, BuildHasherDefault<Folding>>,
     recent: [(RelFile, u32); RECENT],
     types: Vec<TypeSums>,
     simple: Simple,
@@ -124,7 +124,7 @@ impl Tally {
             now: None,
             stop_at,
             relations: vec![(None, RelationSums::default())],
-            places: HashMap::default(),
+            numbers: HashMap::default(),
             recent: [(RelFile::default(), 0); RECENT],
             types: vec![TypeSums::default(); TYPES],
             total: TypeSums::default(),
@@ -178,8 +178,8 @@ impl Tally {
     /// Adds what a reader has summed that went on where this one stopped.
     pub fn merge(&mut self, other: &Self) {
         for (relation, sums) in &other.relations {
-            let place = relation.map_or(0, |relation| self.place(relation));
-            self.relations[place].1.merge(sums);
+            let number = relation.map_or(0, |relation| self.relation_number(relation));
+            self.relations[number].1.merge(sums);
         }
         for (sum, added) in self.types.iter_mut().zip(&other.types) {
             sum.merge(added);
@@ -202,20 +202,20 @@ impl Tally {
         self.is_within_span = !self.spans.is_empty();
     }
 
-    fn place(&mut self, relation: RelFile) -> usize {
+    fn relation_number(&mut self, relation: RelFile) -> usize {
         let slot = relation.relfilenode as usize % RECENT;
-        let (known, place) = self.recent[slot];
-        if known == relation && place > 0 {
-            return place as usize;
+        let (known, number) = self.recent[slot];
+        if known == relation && number > 0 {
+            return number as usize;
         }
         let next = u32::try_from(self.relations.len()).unwrap_or(u32::MAX);
-        let place = *self.places.entry(relation).or_insert(next);
-        if place == next {
+        let number = *self.numbers.entry(relation).or_insert(next);
+        if number == next {
             self.relations
                 .push((Some(relation), RelationSums::default()));
         }
-        self.recent[slot] = (relation, place);
-        place as usize
+        self.recent[slot] = (relation, number);
+        number as usize
     }
 
     fn count(&mut self, record: &Record<'_>, ended: Option<Moment>) {
@@ -225,11 +225,11 @@ impl Tally {
         let (mut of_others, mut fpi_bytes) = (0_u64, 0_u64);
         let mut first = 0;
         for (at, block) in record.blocks.iter().enumerate() {
-            let place = self.place(block.relation);
+            let number = self.relation_number(block.relation);
             if at == 0 {
-                first = place;
+                first = number;
             }
-            let sums = &mut self.relations[place].1;
+            let sums = &mut self.relations[number].1;
             if at > 0 {
                 let own = u64::from(block.header_bytes) + u64::from(block.data_bytes);
                 of_others += own;
@@ -303,8 +303,10 @@ impl Sink for Tally {
 
     fn settle(&mut self) {
         for sum in self.simple.settle() {
-            let place = sum.relation.map_or(0, |relation| self.place(relation));
-            self.relations[place]
+            let number = sum
+                .relation
+                .map_or(0, |relation| self.relation_number(relation));
+            self.relations[number]
                 .1
                 .add(sum.cause, sum.records, sum.bytes);
             let added = TypeSums {
