@@ -15,7 +15,7 @@ use crate::btree::key::{MINUS_INFINITY, SearchKey};
 use crate::btree::page::{NO_BLOCK, PageState};
 use crate::btree::record::{Record, RecordKind, Sink};
 use crate::btree::search::{Stack, StackEntry, Tie};
-use crate::btree::vacuum::{Pass, PendingFsm};
+use crate::btree::vacuum::{BtPendingFsm, Pass};
 
 /// Main data of the two records.
 ///
@@ -164,7 +164,7 @@ impl Btree {
         if target <= pass.scanned {
             pass.result.pages_deleted += 1;
         }
-        pass.pending.push(PendingFsm {
+        pass.pending_pages.push(BtPendingFsm {
             block: target,
             scanned: pass.scanned,
             safe_xid,

@@ -32,13 +32,13 @@ pub struct BulkDeletion {
 #[derive(Debug)]
 pub(crate) struct OpenDeletion {
     result: BulkDeletion,
-    pending: Vec<PendingFsm>,
+    pending_pages: Vec<BtPendingFsm>,
 }
 
 /// A page that a pass has deleted, and that is not free yet. Source: `BTPendingFSM`,
 /// src/include/access/nbtree.h (REL_18_STABLE).
 #[derive(Debug, Clone, Copy)]
-pub(super) struct PendingFsm {
+pub(super) struct BtPendingFsm {
     pub block: BlockNumber,
     /// Where the pass was: at the leaf, of which this page may be a parent or the next one.
     pub scanned: BlockNumber,
@@ -52,7 +52,7 @@ pub(super) struct Pass<'a> {
     pub scanned: BlockNumber,
     pub result: &'a mut BulkDeletion,
     /// Pages deleted by this pass.
-    pub pending: Vec<PendingFsm>,
+    pub pending_pages: Vec<BtPendingFsm>,
 }
 
 impl Btree {
@@ -85,8 +85,11 @@ impl Btree {
         sink: &mut impl Sink,
     ) -> OpenDeletion {
         let mut result = BulkDeletion::default();
-        let pending = self.scan_pages(&mut result, Some(is_dead), next_xid, table, sink);
-        OpenDeletion { result, pending }
+        let pending_pages = self.scan_pages(&mut result, Some(is_dead), next_xid, table, sink);
+        OpenDeletion {
+            result,
+            pending_pages,
+        }
     }
 
     /// Pages that the pass has deleted when it was at one of these, were it not until now.
@@ -96,7 +99,7 @@ impl Btree {
         pages: Range<BlockNumber>,
         next_xid: Xid,
     ) {
-        for pending in &mut open.pending {
+        for pending in &mut open.pending_pages {
             if pages.contains(&pending.scanned) {
                 pending.safe_xid = next_xid;
                 self.page_mut(pending.block).state = PageState::Deleted { safe_xid: next_xid };
@@ -112,7 +115,7 @@ impl Btree {
         table: &impl Table,
         sink: &mut impl Sink,
     ) -> BulkDeletion {
-        self.free_pending(&mut open.result, &open.pending, table, sink);
+        self.pendingfsm_finalize(&mut open.result, &open.pending_pages, table, sink);
         open.result
     }
 
@@ -155,8 +158,8 @@ impl Btree {
         table: &impl Table,
         sink: &mut impl Sink,
     ) {
-        let pending = self.scan_pages(result, is_dead, next_xid, table, sink);
-        self.free_pending(result, &pending, table, sink);
+        let pending_pages = self.scan_pages(result, is_dead, next_xid, table, sink);
+        self.pendingfsm_finalize(result, &pending_pages, table, sink);
     }
 
     /// Looks at every page; those that it deleted, with the transaction that must be old enough.
@@ -169,7 +172,7 @@ impl Btree {
         next_xid: Xid,
         table: &impl Table,
         sink: &mut impl Sink,
-    ) -> Vec<PendingFsm> {
+    ) -> Vec<BtPendingFsm> {
         result.index_tuples = 0;
         result.pages_deleted = 0;
         result.pages_free = 0;
@@ -177,27 +180,27 @@ impl Btree {
             next_xid,
             scanned: BlockNumber(0),
             result,
-            pending: Vec::new(),
+            pending_pages: Vec::new(),
         };
         for block in 1..self.page_count() {
             pass.scanned = BlockNumber(block);
             self.vacuum_page(&mut pass, is_dead.as_mut(), table, sink);
         }
-        pass.pending
+        pass.pending_pages
     }
 
     /// Source: `_bt_pendingfsm_finalize`, src/backend/access/nbtree/nbtpage.c, which ends at the
     /// first that is not, and the end of `btvacuumscan`, nbtree.c (REL_18_STABLE; same since 14).
-    fn free_pending(
+    fn pendingfsm_finalize(
         &mut self,
         result: &mut BulkDeletion,
-        pending: &[PendingFsm],
+        pending_pages: &[BtPendingFsm],
         table: &impl Table,
         sink: &mut impl Sink,
     ) {
-        for &PendingFsm {
+        for &BtPendingFsm {
             block, safe_xid, ..
-        } in pending
+        } in pending_pages
         {
             if !table.is_removable(safe_xid) {
                 break;

@@ -40,7 +40,7 @@ pub(super) enum Content {
         items: Vec<(u32, Tid)>,
         bound: Tid,
     },
-    Pending(Pending),
+    PendingList(PendingListPage),
     /// Free as soon as nobody knows of it who may be on the way there.
     Deleted {
         xid: Option<Xid>,
@@ -86,7 +86,7 @@ pub(super) struct List {
 
 /// A page of the pending list.
 #[derive(Debug, Default)]
-pub(super) struct Pending {
+pub(super) struct PendingListPage {
     pub tuples: Vec<(Key, Tid)>,
     used: u32,
     /// Rows that end here.
@@ -201,7 +201,7 @@ pub(super) fn codes(tids: &[Tid]) -> impl Iterator<Item = u64> + '_ {
     tids.iter().map(|tid| code(tid.block, tid.offset))
 }
 
-impl Pending {
+impl PendingListPage {
     pub fn add(&mut self, key: Key, tid: Tid) {
         self.used += key.tuple_bytes() + SIZE_OF_ITEM_ID;
         self.tuples.push((key, tid));
@@ -234,7 +234,7 @@ impl Page {
                 let items = u32::try_from(items.len()).expect("items of a page");
                 GIN_DATA_PAGE_MAX_DATA_SIZE - items * SIZE_OF_POSTING_ITEM
             }
-            Content::Pending(pending) => pending.exact_free_space(),
+            Content::PendingList(pending) => pending.exact_free_space(),
             Content::Deleted { .. } => 0,
         }
     }

@@ -62,7 +62,7 @@ impl GinIndex {
         let mut rows = 0;
         let mut next = self.meta.head;
         while let Some(block) = next {
-            let Content::Pending(pending) = &self.page(block).content else {
+            let Content::PendingList(pending) = &self.page(block).content else {
                 panic!("a page of the pending list");
             };
             pending.tuples.iter().for_each(|(key, tid)| add(key, *tid));

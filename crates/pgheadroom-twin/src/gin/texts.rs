@@ -38,7 +38,7 @@ impl GinIndex {
         match &self.page(block).content {
             Content::Leaf(entries) => entries.items.iter().map(|entry| &entry.key).collect(),
             Content::Inner(entries) => entries.items.iter().map(|entry| &entry.key).collect(),
-            Content::Pending(pending) => pending.tuples.iter().map(|(key, _)| key).collect(),
+            Content::PendingList(pending) => pending.tuples.iter().map(|(key, _)| key).collect(),
             _ => Vec::new(),
         }
     }
@@ -88,7 +88,7 @@ impl GinIndex {
                 let items = items.collect();
                 GinPage::DataInner(Linked { next, items }, heap_tid(*bound))
             }
-            Content::Pending(pending) => {
+            Content::PendingList(pending) => {
                 let tuples = pending.tuples.iter();
                 let items = tuples.map(|(key, tid)| (short(key.tuple_bytes()), heap_tid(*tid)));
                 let items = items.collect();

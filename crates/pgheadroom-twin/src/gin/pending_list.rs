@@ -11,7 +11,7 @@ use pgheadroom_layout::wal_record::{
 use crate::executor::SessionId;
 use crate::gin::accumulate::Accumulator;
 use crate::gin::key::Key;
-use crate::gin::page::{Content, Page, Pending};
+use crate::gin::page::{Content, Page, PendingListPage};
 use crate::gin::{GinIndex, META_BLOCK, Surroundings};
 use crate::page::Tid;
 use crate::wal::GinRecord;
@@ -104,12 +104,12 @@ impl GinIndex {
                 .misses(around.session, server.beside.unwrap_or(0));
         let changed = match tail {
             Some(tail) if fits => {
-                let pending = self.pending_mut(tail);
+                let pending = self.pending_list_page_mut(tail);
                 pending.rows += 1;
                 for key in keys {
                     pending.add(key, tid);
                 }
-                self.meta.tail_free_size = self.pending(tail).exact_free_space();
+                self.meta.tail_free_size = self.pending_list_page(tail).exact_free_space();
                 Some((tail, bytes))
             }
             _ => {
@@ -120,7 +120,7 @@ impl GinIndex {
                     self.meta.head = Some(head);
                 }
                 self.meta.tail = Some(new_tail);
-                self.meta.tail_free_size = self.pending(new_tail).exact_free_space();
+                self.meta.tail_free_size = self.pending_list_page(new_tail).exact_free_space();
                 self.meta.pending_pages += pages;
                 self.beside.began_page = server.beside.map(|_| around.session);
                 tail.map(|tail| (tail, 0))
@@ -153,7 +153,7 @@ impl GinIndex {
     ) -> (u32, u32, u32) {
         let head = self.new_page(around);
         let (mut tail, mut pages) = (head, 1);
-        let mut pending = Pending::default();
+        let mut pending = PendingListPage::default();
         for key in keys {
             if key.tuple_bytes() + SIZE_OF_ITEM_ID > pending.exact_free_space() {
                 let next = self.new_page(around);
@@ -173,14 +173,14 @@ impl GinIndex {
     fn write_list_page(
         &mut self,
         block: u32,
-        pending: Pending,
+        pending: PendingListPage,
         next: Option<u32>,
         around: &mut Surroundings<'_>,
     ) {
         let keys = pending.tuples.iter();
         let bytes = keys.map(|(key, _)| key.tuple_bytes()).sum();
         *self.page_mut(block) = Page {
-            content: Content::Pending(pending),
+            content: Content::PendingList(pending),
             next,
         };
         let size = gin_insert_list_page(self.log.init(block, around.wal), bytes);
@@ -227,7 +227,7 @@ impl GinIndex {
         let mut next = self.meta.head;
         cleaning.moved = 0;
         while let Some(block) = next {
-            let pending = self.pending(block);
+            let pending = self.pending_list_page(block);
             for (key, tid) in &pending.tuples {
                 gathered.add(key.clone(), *tid);
             }
@@ -252,7 +252,7 @@ impl GinIndex {
         let Some(cleaning) = self.cleaning.take() else {
             return false;
         };
-        let more = &self.pending(cleaning.last).tuples[cleaning.read..];
+        let more = &self.pending_list_page(cleaning.last).tuples[cleaning.read..];
         if !more.is_empty() {
             let mut gathered = Accumulator::new(self.behaviour.memory_chunk_header_bytes, true);
             for (key, tid) in more {
@@ -306,7 +306,7 @@ impl GinIndex {
             while let Some(block) =
                 next.filter(|_| next != until && deleted.len() < DELETED_AT_ONCE)
             {
-                self.meta.pending_heap_tuples -= u64::from(self.pending(block).rows);
+                self.meta.pending_heap_tuples -= u64::from(self.pending_list_page(block).rows);
                 next = self.page(block).next;
                 *self.page_mut(block) = Page::alone(Content::Deleted { xid: None });
                 deleted.push(block);
@@ -332,16 +332,16 @@ impl GinIndex {
         }
     }
 
-    fn pending(&self, block: u32) -> &Pending {
+    fn pending_list_page(&self, block: u32) -> &PendingListPage {
         match &self.page(block).content {
-            Content::Pending(pending) => pending,
+            Content::PendingList(pending) => pending,
             other => unreachable!("no page of the pending list: {other:?}"),
         }
     }
 
-    fn pending_mut(&mut self, block: u32) -> &mut Pending {
+    fn pending_list_page_mut(&mut self, block: u32) -> &mut PendingListPage {
         match &mut self.page_mut(block).content {
-            Content::Pending(pending) => pending,
+            Content::PendingList(pending) => pending,
             other => unreachable!("no page of the pending list: {other:?}"),
         }
     }
