@@ -235,7 +235,7 @@ impl Autovacuum {
             if !queue.is_empty() {
                 self.workers.push(Worker::new(queue.into(), now_s));
             }
-            self.ages.look_into(!self.settings.is_active);
+            self.ages.do_autovacuum(!self.settings.is_active);
             self.launch_s = if self.settings.is_active {
                 now_s + self.settings.naptime_s
             } else {

@@ -148,8 +148,9 @@ impl Checkpointer {
         &self.times
     }
 
-    /// Begins a checkpoint if one is due, and goes on writing.
-    pub fn look(&mut self, now_s: f64, db: &mut Database) {
+    /// Begins a checkpoint if one is due, and goes on writing: once round the loop of
+    /// `CheckpointerMain`.
+    pub fn checkpoint_if_due(&mut self, now_s: f64, db: &mut Database) {
         let at_bytes = self.before_bytes + position_bytes(db.wal().totals());
         self.write(now_s, at_bytes, db);
         if self.writing.is_some() {

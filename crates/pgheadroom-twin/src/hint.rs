@@ -43,7 +43,7 @@ pub fn note(tuple: &mut Tuple, check: Check, transactions: &impl Transactions) -
         is_new = true;
     }
     // Behind an inserter that failed or runs, nobody looks at the deleter.
-    let looks_at_xmax = inserter == Outcome::Committed
+    let checks_xmax = inserter == Outcome::Committed
         && tuple.xmax_hint != XmaxHint::Set
         && (check == Check::Thorough || !tuple.is_locked_only);
     let is_over = |xmax: Xid| {
@@ -53,7 +53,7 @@ pub fn note(tuple: &mut Tuple, check: Check, transactions: &impl Transactions) -
             transactions.outcome(xmax) != Outcome::InProgress
         }
     };
-    if looks_at_xmax && is_over(tuple.xmax) {
+    if checks_xmax && is_over(tuple.xmax) {
         tuple.xmax_hint = XmaxHint::Set;
         is_new = true;
     }

@@ -466,7 +466,7 @@ impl ProcArray {
 
     #[cold]
     #[inline(never)]
-    fn looks_again(&self, known: GlobalVis, xid: Xid) -> bool {
+    fn recompute(&self, known: GlobalVis, xid: Xid) -> bool {
         let is_computed = known.computed_at_xmin.is_valid();
         if is_computed
             && (known.maybe_needed >= known.definitely_needed
@@ -520,7 +520,7 @@ impl Transactions for ProcArray {
         if xid < known.maybe_needed {
             return true;
         }
-        xid < known.definitely_needed && self.looks_again(known, xid)
+        xid < known.definitely_needed && self.recompute(known, xid)
     }
 
     #[inline]

@@ -43,7 +43,7 @@ impl Unsettled {
     /// Notes a line pointer.
     #[inline]
     pub fn add(&mut self, offset: OffsetNumber) {
-        let (word, bit) = place(offset);
+        let (word, bit) = word_and_bit(offset);
         self.words[word] |= bit;
     }
 
@@ -69,7 +69,7 @@ impl Unsettled {
 
 /// The word and the bit of a line pointer.
 #[inline]
-fn place(offset: OffsetNumber) -> (usize, u64) {
+fn word_and_bit(offset: OffsetNumber) -> (usize, u64) {
     let position = usize::from(offset.0) - 1;
     (position / 64, 1 << (position % 64))
 }

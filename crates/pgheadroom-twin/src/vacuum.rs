@@ -360,15 +360,15 @@ impl Heap {
         let page = self.page_mut(block);
         let before = page.pd_upper();
         // An aggressive VACUUM would wait for the pin's end if there is something to freeze.
-        let looks_only = log.is_pinned(block)
+        let is_noprune = log.is_pinned(block)
             && !((scan.options.aggressive || scan.options.freeze)
                 && cleaner.has_old(page, transactions));
-        let mut found = if looks_only {
-            cleaner.look(page, transactions, &mut scan.done, log)
+        let mut found = if is_noprune {
+            cleaner.scan_noprune(page, transactions, &mut scan.done, log)
         } else {
             cleaner.prune_and_freeze(page, transactions, &mut scan.done, log)
         };
-        if looks_only && one_pass {
+        if is_noprune && one_pass {
             scan.done.missed_dead_tuples += found.dead.len() as u64;
             found.has_tuples |= !found.dead.is_empty();
             found.dead.clear();

@@ -22,14 +22,14 @@ const KEPT_EVENTS: usize = 250;
 
 /// Where a tuple of another page is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Place {
+pub struct ItemPointer {
     /// The page.
     pub block: u32,
     /// The line pointer.
     pub item: u16,
 }
 
-impl From<Tid> for Place {
+impl From<Tid> for ItemPointer {
     fn from(tid: Tid) -> Self {
         Self {
             block: tid.block.0,
@@ -68,14 +68,14 @@ pub enum EventKind {
         /// The old version.
         old: u16,
         /// Where the new one is.
-        to: Place,
+        to: ItemPointer,
     },
     /// An update of another page put its new version here.
     UpdateArrived {
         /// The new version.
         new: u16,
         /// Where the old one is.
-        from: Place,
+        from: ItemPointer,
     },
     /// A row was deleted.
     Delete {

@@ -36,7 +36,7 @@ pub(super) fn stays(new: &mut NewRow<'_>, block: BlockNumber) -> Result<bool, St
     if new.table.takes_version(block, new.tuple_bytes)? {
         return Ok(true);
     }
-    new.table.look_at(block, new.procs, new.wal);
+    new.table.prune_opt(block, new.procs, new.wal);
     Ok(new.table.takes_version(block, new.tuple_bytes)?)
 }
 
@@ -56,7 +56,7 @@ impl<'a> Seeking<'a> {
         if row.table.takes_row(block, row.tuple_bytes)? {
             return Ok(true);
         }
-        row.table.look_at(block, row.procs, row.wal);
+        row.table.prune_opt(block, row.procs, row.wal);
         Ok(row.table.takes_row(block, row.tuple_bytes)?)
     }
 

@@ -74,7 +74,9 @@ impl DatabaseAges {
 
     /// A worker comes to the tables, woken by age or in its turn; it vacuums the catalogue where
     /// the database is too old.
-    pub const fn look_into(&mut self, is_forced: bool) {
+    ///
+    /// Source: `do_autovacuum`, src/backend/postmaster/autovacuum.c (REL_18_STABLE).
+    pub const fn do_autovacuum(&mut self, is_forced: bool) {
         self.was_vacuumed |= is_forced || self.others == 0;
     }
 

@@ -52,7 +52,7 @@ impl Btree {
         let (mut candidates, has_duplicates) = candidates(page);
         candidates.sort_unstable();
         let target = new_bytes.max(BLCKSZ / 16);
-        let mut doomed = visit_heap(&candidates, page, target, table);
+        let mut doomed = index_delete_tuples(&candidates, page, target, table);
         doomed.sort_unstable();
         self.remove_tids(block, &doomed, RecordKind::Delete, sink);
         if !has_duplicates {
@@ -144,10 +144,10 @@ fn propose(page: &BtreePage, position: usize, is_duplicated: bool, to: &mut Vec<
     to.extend(proposals);
 }
 
-/// Visits promising heap pages until enough is free or a visit does not pay.
+/// Which TIDs go: promising heap pages are visited until enough is free or a visit does not pay.
 ///
 /// Source: `heap_index_delete_tuples`, src/backend/access/heap/heapam.c (REL_18_STABLE).
-fn visit_heap(
+fn index_delete_tuples(
     candidates: &[Proposal],
     page: &BtreePage,
     target: u32,

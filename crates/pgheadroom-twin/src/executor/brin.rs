@@ -23,7 +23,7 @@ use crate::wal::Wal;
 
 mod pages;
 
-use pages::{MAX_ITEM_BYTES, Pages, Place};
+use pages::{MAX_ITEM_BYTES, Pages, SummaryItem};
 
 /// Source: `SizeOfBrinTuple`, src/include/access/brin_tuple.h.
 const SIZE_OF_BRIN_TUPLE: u32 = 5;
@@ -54,14 +54,14 @@ struct Summary {
 struct Range {
     columns: Vec<Summary>,
     /// Of the load's ranges until they are written.
-    place: Option<Place>,
+    item: Option<SummaryItem>,
 }
 
 impl Range {
     fn of(columns: usize) -> Self {
         Self {
             columns: vec![Summary::default(); columns],
-            place: None,
+            item: None,
         }
     }
 }
@@ -123,7 +123,7 @@ impl Brin {
         }
         for range in 0..brin.ranges.len() {
             let bytes = brin.tuple_bytes(&brin.ranges[range].columns)?;
-            brin.ranges[range].place = Some(brin.pages.insert(bytes, wal));
+            brin.ranges[range].item = Some(brin.pages.insert(bytes, wal));
         }
         brin.pages.vacuum(wal);
         brin.pages.begin_logging();
@@ -265,8 +265,8 @@ impl Brin {
     fn write(&mut self, range: usize, wal: &mut Wal) -> Result<(), StatementError> {
         let bytes = self.tuple_bytes(&self.ranges[range].columns)?;
         let range = &mut self.ranges[range];
-        let place = range.place.expect("it is summarised");
-        range.place = Some(self.pages.update(place, bytes, wal));
+        let item = range.item.expect("it is summarised");
+        range.item = Some(self.pages.update(item, bytes, wal));
         Ok(())
     }
 
@@ -301,7 +301,7 @@ impl Brin {
         let bitmap = u32::try_from((2 * self.keys.len()).div_ceil(8)).expect("at most 32 columns");
         let placeholder = maxalign(SIZE_OF_BRIN_TUPLE + bitmap);
         let mut range = Range::of(self.keys.len());
-        range.place = Some(self.pages.insert(placeholder, wal));
+        range.item = Some(self.pages.insert(placeholder, wal));
         self.ranges.push(range);
         for (row, tid) in rows {
             self.add(row, tid, None)?;

@@ -224,8 +224,10 @@ impl Table {
         self.heap.takes_version(block, tuple_bytes)
     }
 
-    /// A reader looks at a page and may prune it.
-    pub fn look_at(&mut self, block: BlockNumber, procs: &ProcArray, wal: &mut Wal) {
+    /// A reader comes to a page and may prune it.
+    ///
+    /// Source: `heap_page_prune_opt`, src/backend/access/heap/pruneheap.c (REL_18_STABLE).
+    pub fn prune_opt(&mut self, block: BlockNumber, procs: &ProcArray, wal: &mut Wal) {
         let wal = RefCell::new(wal);
         HeapAccess::new(self.heap_parts(), procs, &wal, None).prune_opt(block);
     }

@@ -11,13 +11,10 @@
 //! here, so that nothing changes meanwhile. Changes are applied one statement each, in
 //! transactions of [`APPLIED_AT_ONCE`].
 
-use std::cell::RefCell;
-
 use pgheadroom_layout::BlockNumber;
 
 use crate::executor::SessionId;
 use crate::executor::concurrent_changes::{ConcurrentChange, ConcurrentChanges};
-use crate::executor::fetch::HeapAccess;
 use crate::executor::rewrite::Rewritten;
 use crate::executor::table::{Table, TableDefinition};
 use crate::executor::{
@@ -168,13 +165,13 @@ impl Database {
         let old = &mut self.tables[rewrite.table.0];
         let notes = old.concurrent_changes.take().expect("changes are noted");
         rewrite.new.build_indexes_of(old, &mut self.wal)?;
-        let mut places = rewrite.new.places_of_rows();
+        let mut tids = rewrite.new.tids_of_rows();
         for batch in notes.changes.chunks(APPLIED_AT_ONCE) {
             for change in batch {
                 self.begin_statement();
                 let (procs, wal) = (&mut self.procs, &mut self.wal);
                 let new = &mut rewrite.new;
-                new.apply_noted(change, &mut places, procs, wal, self.statement)?;
+                new.apply_concurrent_change(change, &mut tids, procs, wal, self.statement)?;
             }
             rewrite.new.end_transaction(true);
             self.procs.commit();
@@ -264,24 +261,24 @@ impl Table {
         rows
     }
 
-    /// Where the only version of each row is, by row.
-    fn places_of_rows(&self) -> Vec<Option<Tid>> {
-        let mut places = vec![None; self.values.count() as usize];
+    /// The TID of the only version of each row, by row.
+    fn tids_of_rows(&self) -> Vec<Option<Tid>> {
+        let mut tids = vec![None; self.values.count() as usize];
         for (block, page) in (0..).map(BlockNumber).zip(self.heap.pages()) {
             for (position, item) in page.items().into_iter().enumerate() {
                 if let LinePointer::Normal(tuple) = item {
                     let offset = offset_of(position);
-                    places[tuple.row as usize] = Some(Tid { block, offset });
+                    tids[tuple.row as usize] = Some(Tid { block, offset });
                 }
             }
         }
-        places
+        tids
     }
 
-    fn apply_noted(
+    fn apply_concurrent_change(
         &mut self,
         change: &ConcurrentChange,
-        places: &mut Vec<Option<Tid>>,
+        tids: &mut Vec<Option<Tid>>,
         procs: &mut ProcArray,
         wal: &mut Wal,
         statement: u32,
@@ -294,12 +291,12 @@ impl Table {
                     self.values.add(&nothing)?;
                 }
                 self.values.set(*row, values)?;
-                places.resize(self.values.count() as usize, None);
-                places[*row as usize] = Some(self.insert(*row, procs, wal, statement)?);
+                tids.resize(self.values.count() as usize, None);
+                tids[*row as usize] = Some(self.insert(*row, procs, wal, statement)?);
             }
             ConcurrentChange::Update(row, values) => {
-                let old = places[*row as usize].expect("a row that was copied");
-                self.visit_page(old, procs, wal);
+                let old = tids[*row as usize].expect("a row that was copied");
+                self.prune_opt(old.block, procs, wal);
                 let computed: Vec<_> = values
                     .iter()
                     .map(|value| move |_: Row<'_>| value.clone())
@@ -316,21 +313,15 @@ impl Table {
                 self.update(old, &assignments, procs, wal, statement)?;
                 let page = &self.heap.pages()[old.block.0 as usize];
                 let replaced = page.tuple(old.offset).expect("the version just replaced");
-                places[*row as usize] = Some(replaced.next);
+                tids[*row as usize] = Some(replaced.next);
             }
             ConcurrentChange::Delete(row) => {
-                let old = places[*row as usize].take().expect("a row that was copied");
-                self.visit_page(old, procs, wal);
+                let old = tids[*row as usize].take().expect("a row that was copied");
+                self.prune_opt(old.block, procs, wal);
                 self.delete(old, procs, wal, statement);
             }
         }
         Ok(())
-    }
-
-    /// A scan finds the row on this page, which it may prune.
-    fn visit_page(&mut self, tid: Tid, procs: &ProcArray, wal: &mut Wal) {
-        let wal = RefCell::new(wal);
-        HeapAccess::new(self.heap_parts(), procs, &wal, None).prune_opt(tid.block);
     }
 }
 

@@ -63,12 +63,12 @@ impl Database {
         Some(self.sessions.parked.remove(position))
     }
 
-    /// The active session's statement has gone on and waits at the same version again: it keeps its
-    /// place in that line, where it has the tuple's lock or waits for it.
+    /// The active session's statement has gone on and waits at the same version again: it keeps the
+    /// tuple's lock, or its turn in the line of those who wait for that.
     ///
     /// Source: `heap_acquire_tuplock`, src/backend/access/heap/heapam.c (REL_18_STABLE), whose lock
     /// is kept while the version is looked at again.
-    fn keep_place(&mut self, position: usize, version: Option<(TableId, Tid)>) {
+    fn keep_tuple_lock(&mut self, position: usize, version: Option<(TableId, Tid)>) {
         let Some(waiting) = self.sessions.parked.pop() else {
             return;
         };
@@ -220,14 +220,14 @@ impl Database {
         let version = waiting.version;
         let done = match waiting.statement {
             Parked::Index(scan) => self.resume_index_scan(scan, action),
-            Parked::ByPlace(at) => self.take_by_place(at, action),
+            Parked::ByCachedTid(at) => self.take_by_cached_tid(at, action),
             Parked::Seq(scan) => self.advance_seq_scan(*scan, wanted, action),
             Parked::Bitmap(scan) => self.advance_bitmap_scan(scan, action),
             Parked::Head(table, end) => self.end_head(table, end),
             other => panic!("a scan waits, not {other:?}"),
         };
         if matches!(done, Err(StatementError::Waits(_))) {
-            self.keep_place(position, version);
+            self.keep_tuple_lock(position, version);
         }
         done
     }

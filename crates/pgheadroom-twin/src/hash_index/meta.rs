@@ -49,9 +49,9 @@ struct Map {
     words: Vec<u32>,
 }
 
-/// A place for a new overflow page.
+/// Where a new overflow page comes to.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct NewOverflowPage {
     pub block: u32,
     /// The page of the bitmap in which it was found.
     pub map: Option<u32>,
@@ -168,7 +168,7 @@ impl Meta {
     /// Takes a free overflow page, or the one behind the last.
     ///
     /// Source: `_hash_addovflpage`, src/backend/access/hash/hashovfl.c (REL_18_STABLE).
-    pub fn take_overflow(&mut self) -> Place {
+    pub fn take_overflow(&mut self) -> NewOverflowPage {
         let last = self.spares[self.ovflpoint as usize] - 1;
         let begin = self.first_free & !(WORD_BITS - 1);
         let mut words = (begin..=last).step_by(WORD_BITS as usize);
@@ -179,7 +179,7 @@ impl Meta {
         if let Some(bit) = free {
             *self.word_mut(bit) |= 1 << (bit % WORD_BITS);
             self.first_free = bit + 1;
-            return Place {
+            return NewOverflowPage {
                 block: self.block_of_bit(bit),
                 map: Some(self.maps[(bit >> BITMAP_SHIFT) as usize].block),
                 new_map: None,
@@ -197,7 +197,7 @@ impl Meta {
         let block = self.block_of_bit(bit);
         self.spares[self.ovflpoint as usize] += 1;
         self.first_free = bit + 1;
-        Place {
+        NewOverflowPage {
             block,
             map: None,
             new_map,

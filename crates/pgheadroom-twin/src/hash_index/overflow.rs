@@ -14,23 +14,23 @@ impl HashIndex {
     ///
     /// Source: `_hash_addovflpage`, src/backend/access/hash/hashovfl.c (REL_18_STABLE).
     pub(super) fn add_overflow(&mut self, tail: u32, wal: &mut Wal) -> u32 {
-        let place = self.meta.take_overflow();
-        self.extend_to(place.block);
-        *self.page_mut(place.block) = BucketPage {
+        let page = self.meta.take_overflow();
+        self.extend_to(page.block);
+        *self.page_mut(page.block) = BucketPage {
             bucket: self.page(tail).bucket,
             previous: Some(tail),
             ..BucketPage::default()
         };
-        self.page_mut(tail).next = Some(place.block);
-        let new = self.log.init(place.block, wal);
+        self.page_mut(tail).next = Some(page.block);
+        let new = self.log.init(page.block, wal);
         let last = self.change(tail, wal);
-        let map = place.map;
+        let map = page.map;
         let map = map.map(|map| self.log.change(map, MAP_HOLE_BYTES, wal));
-        let new_map = place.new_map.map(|map| self.log.init(map, wal));
+        let new_map = page.new_map.map(|map| self.log.init(map, wal));
         let meta = self.change_meta(wal);
         let size = hash_add_ovfl_page(new, last, map, new_map, meta);
         self.record(HashRecord::AddOvflPage, size, wal);
-        place.block
+        page.block
     }
 
     /// Moves entries of a bucket's last pages to its first ones, and frees what becomes empty.

@@ -13,8 +13,8 @@ use crate::profile::{ProfileError, ProfileSpec};
 use crate::run::rewrites::RewriteDone;
 use crate::series::{Point, Recorder};
 
-/// Transactions between two looks at the WAL's length: 16 MiB hold many more.
-const LOOK_EVERY: u64 = 16;
+/// Transactions between two checks of the WAL's length: 16 MiB hold many more.
+const CHECKED_EVERY: u64 = 16;
 
 /// What happened by the clock.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -55,8 +55,8 @@ pub(super) struct BackgroundProcesses {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Due {
     now_s: f64,
-    /// Whether the checkpointer looks how long the WAL has become.
-    looks: bool,
+    /// Whether the checkpointer checks how long the WAL has become.
+    checks_wal: bool,
 }
 
 impl BackgroundProcesses {
@@ -92,17 +92,17 @@ impl BackgroundProcesses {
     /// The next transaction is about to begin; what has to happen before, if anything.
     pub fn begin_transaction(&mut self) -> Option<Due> {
         let now_s = self.clock.begin();
-        let looks = self.checkpointer.is_some() && self.begun.is_multiple_of(LOOK_EVERY);
+        let checks_wal = self.checkpointer.is_some() && self.begun.is_multiple_of(CHECKED_EVERY);
         let is_due = self.first_s() <= now_s;
-        self.begun += u64::from(!is_due && !looks);
-        (is_due || looks).then_some(Due { now_s, looks })
+        self.begun += u64::from(!is_due && !checks_wal);
+        (is_due || checks_wal).then_some(Due { now_s, checks_wal })
     }
 
     /// Does what has to happen before the transaction that is about to begin.
     pub fn happen(&mut self, due: Due, db: &mut Database) {
         self.until(due.now_s, db);
-        if let Some(checkpointer) = self.checkpointer.as_mut().filter(|_| due.looks) {
-            checkpointer.look(due.now_s, db);
+        if let Some(checkpointer) = self.checkpointer.as_mut().filter(|_| due.checks_wal) {
+            checkpointer.checkpoint_if_due(due.now_s, db);
         }
         self.begun += 1;
     }
@@ -162,7 +162,7 @@ impl BackgroundProcesses {
                 self.recorder.end_window(self.begun, db);
             } else if checkpoint_s <= first_s {
                 let checkpointer = self.checkpointer.as_mut().expect("it was due");
-                checkpointer.look(checkpoint_s, db);
+                checkpointer.checkpoint_if_due(checkpoint_s, db);
                 if checkpointer.due_s() <= checkpoint_s {
                     return; // the last one is still being written: looked at again soon
                 }

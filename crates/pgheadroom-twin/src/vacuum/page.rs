@@ -158,12 +158,12 @@ impl Cleaner<'_> {
         found
     }
 
-    /// Looks at a page that somebody else has pinned: ends of transactions are noted, dead line
+    /// Scans a page that somebody else has pinned: ends of transactions are noted, dead line
     /// pointers collected, and tuples counted.
     ///
     /// Source: `lazy_scan_noprune`, src/backend/access/heap/vacuumlazy.c (REL_15_STABLE,
     /// REL_18_STABLE).
-    pub fn look(
+    pub fn scan_noprune(
         &self,
         page: &mut HeapPage,
         transactions: &impl Transactions,

@@ -44,12 +44,12 @@ pub struct VacuumScan {
     pub(super) rel_pages: u32,
     /// The page that was looked at last.
     pub(super) last_scanned: BlockNumber,
-    ahead: Ahead,
+    position: ScanPosition,
 }
 
-/// What the first pass has before it.
+/// Where the first pass is, and which page comes next: the state of `heap_vac_scan_next_block`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Ahead {
+struct ScanPosition {
     /// The page that comes next, where it was known before the memory was found to be full.
     held: Option<BlockNumber>,
     next: u32,
@@ -82,7 +82,7 @@ impl VacuumScan {
             fsm_vacuumed_to: 0,
             rel_pages,
             last_scanned: BlockNumber(0),
-            ahead: Ahead::new(options.eager),
+            position: ScanPosition::new(options.eager),
         }
     }
 
@@ -120,11 +120,11 @@ impl VacuumScan {
     /// Pages that the first pass will look at, if the map stays as it is, or that the second one
     /// has left.
     pub(crate) fn pages_left(&self, vm: &VisibilityMap) -> usize {
-        let mut ahead = Ahead {
+        let mut position = ScanPosition {
             eager: EagerScan::OFF, // what it will come to depends on what it finds
-            ..self.ahead
+            ..self.position
         };
-        let next = || ahead.next_block(self.options, self.rel_pages, vm);
+        let next = || position.next_block(self.options, self.rel_pages, vm);
         let scanned = std::iter::from_fn(next).count();
         if self.done.bypassed_indexes {
             return scanned;
@@ -164,39 +164,39 @@ impl VacuumScan {
     /// Differs: where pages are read from disk, it is further ahead.
     pub(super) fn next_block(&mut self, vm: &VisibilityMap) -> Option<(BlockNumber, bool)> {
         let (options, pages) = (self.options, self.rel_pages);
-        let ahead = &mut self.ahead;
+        let position = &mut self.position;
         let block = if options.eager.is_on() {
-            let block = match ahead.streamed.take() {
+            let block = match position.streamed.take() {
                 Some(block) => block,
-                None => ahead.next_block(options, pages, vm),
+                None => position.next_block(options, pages, vm),
             };
-            let next = block.and_then(|_| ahead.next_block(options, pages, vm));
-            ahead.streamed = Some(next);
+            let next = block.and_then(|_| position.next_block(options, pages, vm));
+            position.streamed = Some(next);
             block
         } else {
-            ahead.next_block(options, pages, vm)
+            position.next_block(options, pages, vm)
         };
-        self.done.skipped_unfrozen = self.ahead.skipped_unfrozen;
+        self.done.skipped_unfrozen = self.position.skipped_unfrozen;
         block
     }
 
     /// The eager scan has looked at a page, and it was frozen or not.
     pub(super) const fn note_eager(&mut self, is_frozen: bool) {
-        self.ahead.eager.note(is_frozen);
+        self.position.eager.note(is_frozen);
     }
 
     /// The page comes next, after another round.
     pub(super) const fn hold(&mut self, block: BlockNumber) {
-        self.ahead.held = Some(block);
+        self.position.held = Some(block);
     }
 
     /// The page that is held.
     pub(super) const fn held(&self) -> Option<BlockNumber> {
-        self.ahead.held
+        self.position.held
     }
 }
 
-impl Ahead {
+impl ScanPosition {
     const fn new(eager: EagerScan) -> Self {
         Self {
             held: None,
@@ -226,13 +226,13 @@ impl Ahead {
             if self.next >= rel_pages {
                 return None;
             }
-            let looks_at_all = options.freeze || options.aggressive;
+            let scans_all_visible = options.freeze || options.aggressive;
             let mut is_eager = false;
             let mut may_skip = |block| {
                 let is_wanted = self.eager.comes_to(block);
                 let bits = vm.get(BlockNumber(block));
                 is_eager = is_wanted && bits.all_visible && !bits.all_frozen;
-                bits.all_frozen || (bits.all_visible && !looks_at_all && !is_eager)
+                bits.all_frozen || (bits.all_visible && !scans_all_visible && !is_eager)
             };
             let unskippable = (self.next..rel_pages)
                 .find(|&block| !may_skip(block) || block + 1 == rel_pages)

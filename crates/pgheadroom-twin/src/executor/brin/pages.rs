@@ -35,7 +35,7 @@ struct Page {
 
 /// Where a range's summary lies.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct SummaryItem {
     page: usize,
     offset: usize,
     bytes: u32,
@@ -75,9 +75,9 @@ impl Page {
     }
 
     /// Source: `PageIndexTupleDeleteNoCompact`, bufpage.c.
-    const fn remove(&mut self, place: Place) {
-        self.hole_bytes += place.bytes;
-        if place.offset == self.items {
+    const fn remove(&mut self, item: SummaryItem) {
+        self.hole_bytes += item.bytes;
+        if item.offset == self.items {
             self.items -= 1;
             self.hole_bytes += SIZE_OF_ITEM_ID;
         }
@@ -113,10 +113,10 @@ impl Pages {
     /// Puts a new summary on a page.
     ///
     /// Source: `brin_doinsert`.
-    pub fn insert(&mut self, bytes: u32, wal: &mut Wal) -> Place {
+    pub fn insert(&mut self, bytes: u32, wal: &mut Wal) -> SummaryItem {
         let (page, is_new) = self.page_for(bytes, wal);
         let revmap = self.log.change(REVMAP, 0, wal);
-        let place = self.add(page, bytes);
+        let item = self.add(page, bytes);
         let in_record = self.change(page, is_new, wal);
         let kind = if is_new {
             RecordType::BrinInsertInit
@@ -126,27 +126,27 @@ impl Pages {
         self.log
             .record(kind, brin_insert(bytes, in_record, revmap), wal);
         self.end_extension(page, is_new, wal);
-        place
+        item
     }
 
     /// Replaces a summary: on its page if it fits there, else on another.
     ///
     /// Source: `brin_doupdate` and `brin_can_do_samepage_update`.
-    pub fn update(&mut self, place: Place, bytes: u32, wal: &mut Wal) -> Place {
-        let old = &mut self.pages[place.page];
-        if bytes <= place.bytes || old.hole_bytes >= bytes - place.bytes {
-            old.hole_bytes = old.hole_bytes + place.bytes - bytes;
-            let page = self.change(place.page, false, wal);
+    pub fn update(&mut self, item: SummaryItem, bytes: u32, wal: &mut Wal) -> SummaryItem {
+        let old = &mut self.pages[item.page];
+        if bytes <= item.bytes || old.hole_bytes >= bytes - item.bytes {
+            old.hole_bytes = old.hole_bytes + item.bytes - bytes;
+            let page = self.change(item.page, false, wal);
             let size = brin_samepage_update(bytes, page);
             self.log.record(RecordType::BrinSamepageUpdate, size, wal);
-            return Place { bytes, ..place };
+            return SummaryItem { bytes, ..item };
         }
         let (page, is_new) = self.page_for(bytes, wal);
         let revmap = self.log.change(REVMAP, 0, wal);
-        self.pages[place.page].remove(place);
+        self.pages[item.page].remove(item);
         let new = self.add(page, bytes);
         let in_record = self.change(page, is_new, wal);
-        let old = self.change(place.page, false, wal);
+        let old = self.change(item.page, false, wal);
         let kind = if is_new {
             RecordType::BrinUpdateInit
         } else {
@@ -181,9 +181,9 @@ impl Pages {
         self.target = None;
     }
 
-    fn add(&mut self, page: usize, bytes: u32) -> Place {
+    fn add(&mut self, page: usize, bytes: u32) -> SummaryItem {
         let offset = self.pages[page].add(bytes);
-        Place {
+        SummaryItem {
             page,
             offset,
             bytes,

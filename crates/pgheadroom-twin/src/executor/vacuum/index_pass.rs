@@ -19,8 +19,8 @@ use crate::wal::{IndexLog, Wal};
 /// In so many steps a pass over an index goes by, at most.
 const STEPS_OF_A_PASS: u32 = 200;
 
-/// An index, by its place among those of its method.
-enum Place {
+/// An index, by its position among those of its method.
+enum IndexOfMethod {
     Btree(usize),
     Hash(usize),
     Gin(usize),
@@ -29,22 +29,22 @@ enum Place {
 
 impl Table {
     /// Which index is at this place in the order of VACUUM, if there are so many.
-    fn index_at(&self, position: usize) -> Option<Place> {
+    fn index_at(&self, position: usize) -> Option<IndexOfMethod> {
         let (btrees, hashes) = (self.indexes.btrees.len(), self.indexes.hashes.len());
         if position < btrees {
-            return Some(Place::Btree(position));
+            return Some(IndexOfMethod::Btree(position));
         }
         let others = position - btrees;
         if others < hashes {
-            return Some(Place::Hash(others));
+            return Some(IndexOfMethod::Hash(others));
         }
         let others = others - hashes;
         let gins = self.indexes.gins.len();
         if others < gins {
-            return Some(Place::Gin(others));
+            return Some(IndexOfMethod::Gin(others));
         }
         let brin = others - gins;
-        (brin < self.indexes.brins.len()).then_some(Place::Brin(brin))
+        (brin < self.indexes.brins.len()).then_some(IndexOfMethod::Brin(brin))
     }
 
     /// The pass over an index: of a B-tree it begins, of others it is over at once.
@@ -59,19 +59,19 @@ impl Table {
     ) -> VacuumStep {
         running.phase = Phase::Index(position + 1);
         match self.index_at(position) {
-            Some(Place::Btree(position)) => {
+            Some(IndexOfMethod::Btree(position)) => {
                 running.phase = Phase::IndexPass(position, BlockNumber(0));
                 self.vacuum_btree(position, running, procs, wal)
             }
-            Some(Place::Hash(position)) => {
+            Some(IndexOfMethod::Hash(position)) => {
                 let scan = &running.scan;
                 let index = &mut self.indexes.hashes[position].index;
                 index.bulk_delete(|tid| scan.is_dead(tid), wal);
                 VacuumStep::IndexPages(index.page_count())
             }
-            Some(Place::Gin(position)) => self.vacuum_gin(position, running, procs, wal),
+            Some(IndexOfMethod::Gin(position)) => self.vacuum_gin(position, running, procs, wal),
             // It names no rows.
-            Some(Place::Brin(_)) => VacuumStep::IndexPages(0),
+            Some(IndexOfMethod::Brin(_)) => VacuumStep::IndexPages(0),
             None => {
                 running.phase = Phase::Reclaim;
                 VacuumStep::IndexPages(0)
@@ -174,7 +174,7 @@ impl Table {
         let Phase::Cleanup(position) = running.phase else {
             return;
         };
-        let Some(Place::Brin(position)) = self.index_at(position) else {
+        let Some(IndexOfMethod::Brin(position)) = self.index_at(position) else {
             return;
         };
         if !self.values.texts.has_forms() {
@@ -233,19 +233,19 @@ impl Table {
         running.phase = Phase::Cleanup(position + 1);
         let had_pass = running.scan.has_passed_indexes();
         let pages = match self.index_at(position) {
-            Some(Place::Btree(position)) => {
+            Some(IndexOfMethod::Btree(position)) => {
                 let bulk = running.passes[position].take();
                 self.with_index(position, procs, wal, |tree, heap, log| {
                     tree.vacuum_cleanup(bulk, procs.next_xid(), heap, log);
                 });
                 u32::from(!had_pass)
             }
-            Some(Place::Hash(_)) => 0,
-            Some(Place::Brin(position)) => {
+            Some(IndexOfMethod::Hash(_)) => 0,
+            Some(IndexOfMethod::Brin(position)) => {
                 self.vacuum_brin(position, wal);
                 0
             }
-            Some(Place::Gin(position)) => {
+            Some(IndexOfMethod::Gin(position)) => {
                 let index = &mut self.indexes.gins[position].index;
                 let around = &mut Surroundings {
                     wal,
