@@ -33,6 +33,7 @@ mod analyze_reads;
 mod bitmap_scan;
 mod brin;
 mod build;
+mod cached_tids;
 mod change;
 mod change_fixed;
 mod changed_rows;
@@ -57,7 +58,6 @@ mod key_code;
 mod key_numbers;
 mod load;
 mod load_with_gaps;
-mod look;
 mod maintenance;
 mod model;
 mod models;
@@ -65,13 +65,13 @@ mod parameters;
 mod parked;
 mod part;
 mod pending_lists;
+mod prefetch;
 mod reindex;
 mod replaced;
 mod rewrite;
 mod rewrite_online;
 mod ri_triggers;
 mod row_lock;
-mod row_places;
 mod row_values;
 mod rows;
 mod scan;
@@ -95,10 +95,10 @@ pub use index_definition::{
     GinOperators, GinOptions, GinSettings, IndexDefinition, IndexKey, IndexMethod, KeyOrder,
 };
 pub use load::Loading;
-pub(crate) use look::{LeafTarget, LookAhead};
 pub use maintenance::Maintenance;
 pub use model::{InPlace, Model, NewRow};
 pub use parameters::{Ages, FreezeAges, StorageParameters};
+pub(crate) use prefetch::{LeafTarget, Prefetch};
 pub use rewrite::Rewritten;
 pub use rewrite_online::OnlineRewrite;
 pub(crate) use session::Scanned;
@@ -538,12 +538,12 @@ impl Database {
 
 /// What a B-tree asks about the table it belongs to.
 impl btree::Table for HeapAccess<'_, '_> {
-    fn look_at_page(&self, block: BlockNumber) {
-        HeapAccess::look_at_page(self, block);
+    fn prefetch_page(&self, block: BlockNumber) {
+        HeapAccess::prefetch_page(self, block);
     }
 
-    fn look_at_version(&self, tid: Tid) {
-        HeapAccess::look_at_version(self, tid);
+    fn prefetch_tuple(&self, tid: Tid) {
+        HeapAccess::prefetch_tuple(self, tid);
     }
 
     fn fetch_for_uniqueness(&mut self, tid: Tid) -> btree::UniqueFetch {

@@ -230,10 +230,10 @@ impl Heap {
         visit
     }
 
-    /// Prunes a page that is simple; see [`HeapPage::prune_pending`].
+    /// Prunes a page that is simple; see [`HeapPage::prune_deferred`].
     #[inline(always)]
-    pub(crate) fn prune_pending(&mut self, block: BlockNumber) -> Option<Settled> {
-        self.pages[block.0 as usize].prune_pending(&self.behaviour)
+    pub(crate) fn prune_deferred(&mut self, block: BlockNumber) -> Option<Settled> {
+        self.pages[block.0 as usize].prune_deferred(&self.behaviour)
     }
 
     /// The row whose newest version is at this TID; see [`HeapPage::live_row`].

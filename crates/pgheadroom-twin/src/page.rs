@@ -7,7 +7,7 @@
 //!
 //! Keeps what decides placement: lengths, states, transactions and chains. Where on the page a
 //! tuple's bytes lie is left out, since nothing but their sum matters. How it is kept in few cache
-//! lines is `packed`; the way of an update that touches the fewest is `pending`.
+//! lines is `packed`; the way of an update that touches the fewest is `deferred`.
 
 use pgheadroom_layout::align::maxalign;
 use pgheadroom_layout::page::{
@@ -19,20 +19,20 @@ use pgheadroom_layout::{BlockNumber, OffsetNumber};
 
 use crate::transaction::Xid;
 
+mod deferred;
 mod loaded;
-mod look;
 mod packed;
-mod pending;
+mod prefetch;
 mod settling;
 mod state;
 mod touched;
 
+pub(crate) use deferred::{HotUpdated, Settled};
 pub use packed::TupleMut;
 pub(crate) use packed::{Plain, Replaced};
-pub(crate) use pending::{InPlace, Settled};
 
+use deferred::DeferredUpdate;
 use packed::Packed;
-use pending::PendingUpdate;
 use state::{Flag, State};
 use touched::Touched;
 
@@ -181,8 +181,8 @@ pub struct HeapPage {
     touched: Option<Box<Touched>>,
     prune_xid: Xid,
     block: BlockNumber,
-    /// A HOT update that is not noted in the items yet.
-    pending: PendingUpdate,
+    /// A HOT update that is not written into the items yet.
+    deferred: DeferredUpdate,
     state: State,
     pd_upper: u16,
     /// No unused line pointer stands at a lower position.
@@ -197,7 +197,7 @@ impl HeapPage {
     pub const fn never_initialised() -> Self {
         Self {
             items: Vec::new(),
-            pending: PendingUpdate::NONE,
+            deferred: DeferredUpdate::NONE,
             prune_xid: Xid::INVALID,
             block: BlockNumber(0),
             pd_upper: END,
@@ -283,7 +283,7 @@ impl HeapPage {
     /// # Panics
     /// When there is no tuple.
     pub fn tuple_mut(&mut self, offset: OffsetNumber) -> TupleMut<'_> {
-        self.note_pending();
+        self.write_out_deferred();
         self.unsettle(offset);
         match self.item(offset) {
             LinePointer::Normal(tuple) => TupleMut {
@@ -297,7 +297,7 @@ impl HeapPage {
 
     /// Notes in a tuple how its transactions ended, as the hints of `tuple` have it.
     pub(crate) fn put_hints(&mut self, offset: OffsetNumber, tuple: &Tuple) {
-        self.note_pending();
+        self.write_out_deferred();
         self.items[index_of(offset)].set_hints(tuple.xmin_hint, tuple.xmax_hint);
     }
 
@@ -358,7 +358,7 @@ impl HeapPage {
             !self.state.has(Flag::IsNew),
             "tuple for a page without header"
         );
-        self.note_pending();
+        self.write_out_deferred();
         self.block = block;
         if self.items.is_empty() {
             // As many as there will be if all tuples are as long.
@@ -487,7 +487,7 @@ impl HeapPage {
         behaviour: &Behaviour,
         changes: impl Iterator<Item = (OffsetNumber, LinePointer)>,
     ) {
-        self.note_pending();
+        self.write_out_deferred();
         for (offset, item) in changes {
             let packed = &self.items[index_of(offset)];
             if packed.row().is_some() {
@@ -533,7 +533,7 @@ impl HeapPage {
     /// New hints after pruning looked at every tuple: when there is something to prune next, and
     /// that there may be room. Says whether that changed the page.
     pub(crate) fn set_prune_hints(&mut self, prune_xid: Xid) -> bool {
-        self.note_pending();
+        self.write_out_deferred();
         let changed = self.prune_xid != prune_xid || self.state.has(Flag::IsFull);
         self.prune_xid = prune_xid;
         self.state.set(Flag::IsFull, false);
@@ -549,7 +549,7 @@ impl HeapPage {
     /// # Panics
     /// When one of them is not dead.
     pub fn reclaim_dead(&mut self, behaviour: &Behaviour, dead: &[OffsetNumber]) {
-        self.note_pending();
+        self.write_out_deferred();
         for &offset in dead {
             assert_eq!(self.item(offset), LinePointer::Dead, "item {}", offset.0);
             self.set_item(offset, LinePointer::Unused);

@@ -130,7 +130,7 @@ impl Btree {
         };
         let place = |tree: &Self| {
             let page = tree.page(block);
-            let near = tree.expected_place(block);
+            let near = tree.expected_position(block);
             let position = lower_bound_near(search, page, Tie::PivotIsSmaller, near);
             let is_inside = position < page.len()
                 && compare(search, page, position, Tie::PivotIsSmaller) == Ordering::Equal;

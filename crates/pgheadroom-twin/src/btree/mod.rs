@@ -37,9 +37,9 @@ mod entries;
 mod insert;
 mod item;
 pub(crate) mod key;
-pub(crate) mod look;
 pub(crate) mod page;
 mod page_deletion;
+pub(crate) mod prefetch;
 mod qsort;
 mod record;
 mod scan;
@@ -175,13 +175,13 @@ pub trait Table {
     /// `heap_index_delete_tuples`, src/backend/access/heap/heapam.c.
     fn is_deletable(&mut self, tid: Tid) -> bool;
 
-    /// Asks for the memory of a heap page that will be asked about; changes nothing.
-    fn look_at_page(&self, block: BlockNumber) {
+    /// Prefetches a heap page that will be asked about; changes nothing.
+    fn prefetch_page(&self, block: BlockNumber) {
         let _ = block;
     }
 
-    /// The same of a row version on such a page.
-    fn look_at_version(&self, tid: Tid) {
+    /// Prefetches a tuple on such a page.
+    fn prefetch_tuple(&self, tid: Tid) {
         let _ = tid;
     }
 

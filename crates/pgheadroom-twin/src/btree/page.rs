@@ -327,8 +327,8 @@ impl BtreePage {
         self.keys.truncate(kept * columns);
     }
 
-    /// Asks for the memory of all that a page is but for its items.
-    pub(super) fn look_at_header(&self) {
+    /// Prefetches all that a page is but for its items.
+    pub(super) fn prefetch_header(&self) {
         prefetch(self);
         prefetch(&self.keys);
     }

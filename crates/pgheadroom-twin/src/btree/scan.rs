@@ -54,7 +54,7 @@ impl Btree {
         let mut entries = Vec::new();
         let mut is_done = page.is_rightmost();
         if !page.is_ignored() {
-            let near = self.expected_place(block);
+            let near = self.expected_position(block);
             let first = lower_bound_near(search, page, Tie::PivotIsSmaller, near);
             for position in first..page.len() {
                 if above(position) {

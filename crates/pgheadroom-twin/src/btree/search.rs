@@ -235,13 +235,13 @@ impl Btree {
 
     /// The next search may well end at this leaf.
     pub(crate) fn expect_leaf(&mut self, leaf: BlockNumber) {
-        if self.expected_place(leaf).is_none() {
+        if self.expected_position(leaf).is_none() {
             self.expect_at(leaf, 0);
         }
     }
 
-    /// Where on a page the first entry of a key that is searched for may well be.
-    pub(super) fn expected_place(&self, block: BlockNumber) -> Option<usize> {
+    /// At which position of a page the first entry of a key that is searched for may well be.
+    pub(super) fn expected_position(&self, block: BlockNumber) -> Option<usize> {
         let expected = self.expected.filter(|&(leaf, _)| leaf == block);
         expected.map(|(_, position)| position)
     }
@@ -250,12 +250,12 @@ impl Btree {
     /// and nothing on the level to its right may have the key, so that each way down ends there.
     pub(crate) fn find_leaf(&self, search: SearchKey<'_>, tie: Tie) -> Option<BlockNumber> {
         let expected = self.expected.map(|(leaf, _)| leaf);
-        let expected = expected.filter(|&leaf| self.has_place(search, leaf, tie));
+        let expected = expected.filter(|&leaf| self.is_leaf_of(search, leaf, tie));
         expected.or_else(|| self.descend(search, tie).map(|(leaf, _)| leaf))
     }
 
     /// Whether a key belongs behind the first entry of a leaf, and on that leaf.
-    fn has_place(&self, search: SearchKey<'_>, leaf: BlockNumber, tie: Tie) -> bool {
+    fn is_leaf_of(&self, search: SearchKey<'_>, leaf: BlockNumber, tie: Tie) -> bool {
         let Some(page) = self.known_page(leaf).filter(|page| page.is_leaf()) else {
             return false;
         };

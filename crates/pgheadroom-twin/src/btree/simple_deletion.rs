@@ -51,10 +51,10 @@ impl Btree {
         candidates.sort_unstable();
         for (number, candidate) in candidates.iter().enumerate() {
             if let Some(later) = candidates.get(number + 2 * AHEAD) {
-                table.look_at_page(later.tid().block);
+                table.prefetch_page(later.tid().block);
             }
             if let Some(later) = candidates.get(number + AHEAD) {
-                table.look_at_version(later.tid());
+                table.prefetch_tuple(later.tid());
             }
             if table.is_deletable(candidate.tid()) {
                 doomed.push(candidate.doomed());
@@ -95,7 +95,7 @@ impl HeapBlocks {
     fn of(ascending: Vec<BlockNumber>) -> Self {
         let mut remainders = [0; WORDS as usize];
         for &block in &ascending {
-            let (word, bit) = Self::place(block);
+            let (word, bit) = Self::word_and_bit(block);
             remainders[word] |= bit;
         }
         Self {
@@ -106,12 +106,12 @@ impl HeapBlocks {
 
     #[inline]
     fn contains(&self, block: BlockNumber) -> bool {
-        let (word, bit) = Self::place(block);
+        let (word, bit) = Self::word_and_bit(block);
         self.remainders[word] & bit != 0 && self.ascending.binary_search(&block).is_ok()
     }
 
     #[inline]
-    const fn place(block: BlockNumber) -> (usize, u64) {
+    const fn word_and_bit(block: BlockNumber) -> (usize, u64) {
         ((block.0 / 64 % WORDS) as usize, 1 << (block.0 % 64))
     }
 }

@@ -197,8 +197,8 @@ impl Slots {
         pieces.add(&self.slots);
     }
 
-    /// Asks for the first and the last entry.
-    pub fn look_at_ends(&self) {
+    /// Prefetches the first and the last entry.
+    pub fn prefetch_ends(&self) {
         for ends in [self.slots.first(), self.slots.last()] {
             ends.into_iter().for_each(prefetch);
         }
@@ -207,8 +207,8 @@ impl Slots {
         }
     }
 
-    /// Asks for the posting list at a position, if there is one.
-    pub fn look_at_list(&self, position: usize) {
+    /// Prefetches the posting list at a position, if there is one.
+    pub fn prefetch_posting_list(&self, position: usize) {
         if position < self.len()
             && let Some(list) = self.list(position)
         {
@@ -216,8 +216,8 @@ impl Slots {
         }
     }
 
-    /// Asks for the TIDs of the posting list at a position, if there is one.
-    pub fn look_at_tids(&self, position: usize) {
+    /// Prefetches the TIDs of the posting list at a position, if there is one.
+    pub fn prefetch_posting_tids(&self, position: usize) {
         let is_there = position < self.len();
         let tids = is_there.then(|| self.posting(position)).flatten();
         let tids = tids.unwrap_or_default();
@@ -231,8 +231,8 @@ impl Slots {
         rest.posting.as_deref()
     }
 
-    /// Asks for all entries from this position on.
-    pub fn look_at_rest(&self, position: usize) {
+    /// Prefetches all entries from this position on.
+    pub fn prefetch_from(&self, position: usize) {
         let rest = self.slots.iter().skip(position);
         rest.step_by(8).for_each(prefetch);
         self.slots.last().into_iter().for_each(prefetch);

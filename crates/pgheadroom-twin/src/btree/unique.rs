@@ -34,7 +34,7 @@ impl Btree {
         };
         let start = block;
         let mut block = block;
-        let near = self.expected_place(block);
+        let near = self.expected_position(block);
         let mut position = lower_bound_near(search, self.page(block), Tie::PivotIsSmaller, near);
         // A high key that kept no TID is smaller.
         let is_equal = |tree: &Self, block, position: usize| {

@@ -57,9 +57,9 @@ impl Table {
             let rows = self.values.count();
             let first_key = first_key.unwrap_or(1);
             self.indexes
-                .places
+                .cached_tids
                 .offer(position, index.main, first_key, rows);
-            self.note_places(position, column);
+            self.cache_tids(position, column);
         }
         self.indexes
             .btree_positions
@@ -130,20 +130,20 @@ impl Table {
         Ok(entries)
     }
 
-    /// The rows of a new index over this column are where its entries lead to; which others are
-    /// known is not.
-    fn note_places(&mut self, position: usize, column: usize) {
-        let places = &self.indexes.places;
-        if !places.are_by(position) {
+    /// Rows get the TIDs that entries of a new index over this column lead to; no other row keeps
+    /// one.
+    fn cache_tids(&mut self, position: usize, column: usize) {
+        let cached = &self.indexes.cached_tids;
+        if !cached.are_by(position) {
             return;
         }
         for (row, tid) in rows_of(&self.heap) {
             let rows = &mut self.values.rows;
-            let is_known = places.row_of(position, rows.slot(row, column)) == Some(row);
+            let is_known = cached.row_of(position, rows.slot(row, column)) == Some(row);
             if rows.tid(row) != is_known.then_some(tid) {
-                rows.forget_place(row);
+                rows.forget_tid(row);
                 if is_known {
-                    rows.set_place(row, tid);
+                    rows.set_tid(row, tid);
                 }
             }
         }

@@ -170,7 +170,7 @@ impl Table {
             has_values: false,
         };
         if !self.has_indexes() {
-            self.values.rows.set_place(row, placed.tid); // for an index that is built later
+            self.values.rows.set_tid(row, placed.tid); // for an index that is built later
         }
         self.insert_entries(entries, None, procs, wal)?;
         self.queue_checks(row);

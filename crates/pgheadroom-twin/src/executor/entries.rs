@@ -177,7 +177,7 @@ impl Table {
         });
         let key = found.key.values()[0];
         self.indexes
-            .places
+            .cached_tids
             .forget(&mut self.values.rows, (index.main, key), row);
         let entry = Entry {
             key: found.key.values(),
@@ -192,10 +192,10 @@ impl Table {
             None => StatementError::Unique { key },
         })?;
         if assigned.is_none() {
-            let place = is_only.then_some(tid);
+            let tid = is_only.then_some(tid);
             self.indexes
-                .places
-                .learn(&mut self.values.rows, (index.main, key), row, place);
+                .cached_tids
+                .learn(&mut self.values.rows, (index.main, key), row, tid);
         }
         Ok(())
     }

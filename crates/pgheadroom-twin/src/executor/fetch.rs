@@ -92,7 +92,7 @@ impl Updates<'_> {
         let is_logged = wal.is_logged(main, block);
         let hole = |heap: &Heap| heap.pages()[block.0 as usize].exact_free_space();
         let before = if is_logged { 0 } else { hole(heap) };
-        let settled = heap.prune_pending(block)?;
+        let settled = heap.prune_deferred(block)?;
         counters.pruned(1);
         if is_logged {
             let bytes = self.prune_bytes[usize::from(settled.frees_item)];
@@ -135,7 +135,7 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
             return;
         }
         let sets_bits = is_read_only && self.sets_bits_here();
-        if sets_bits || !self.prune_pending(block) {
+        if sets_bits || !self.prune_deferred(block) {
             self.prune_by_plan(block, is_read_only);
         }
     }
@@ -154,7 +154,7 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
 
     /// Prunes a page on which a HOT update is all that a visitor finds; whether it was so.
     #[inline]
-    fn prune_pending(&mut self, block: BlockNumber) -> bool {
+    fn prune_deferred(&mut self, block: BlockNumber) -> bool {
         let parts = &mut self.parts;
         let updates = Updates {
             procs: self.procs,
@@ -267,17 +267,17 @@ impl<'a, 'w> HeapAccess<'a, 'w> {
             .hint(self.parts.forks.main, block, hole);
     }
 
-    /// Asks for the memory of a page.
-    pub fn look_at_page(&self, block: BlockNumber) {
+    /// Prefetches a page's header.
+    pub fn prefetch_page(&self, block: BlockNumber) {
         if let Some(page) = self.parts.heap.pages().get(block.0 as usize) {
-            page.look_at_header();
+            page.prefetch_header();
         }
     }
 
-    /// Asks for the memory of a version on a page that was asked for.
-    pub fn look_at_version(&self, tid: Tid) {
+    /// Prefetches a tuple on a page that was prefetched.
+    pub fn prefetch_tuple(&self, tid: Tid) {
         if let Some(page) = self.parts.heap.pages().get(tid.block.0 as usize) {
-            page.look_at_version(tid.offset);
+            page.prefetch_tuple(tid.offset);
         }
     }
 

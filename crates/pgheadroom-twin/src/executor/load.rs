@@ -182,7 +182,7 @@ impl Table {
             }
             let page = self.heap.page_mut(block);
             let offset = page.add_new(row, lp_len, xid);
-            self.values.rows.set_place(row, Tid { block, offset });
+            self.values.rows.set_tid(row, Tid { block, offset });
             placed += 1;
             bytes += u64::from(heap_insert(tuple_bytes, Page::Change, None));
         }

@@ -66,9 +66,9 @@ pub(super) struct BitmapScan {
     pub keys: [Vec<i64>; 2],
 }
 
-/// A statement by one key that has come to its row by the place that is known of it.
+/// A statement by one key that has come to its row by the TID that is cached of it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ByPlace {
+pub(super) struct ByCachedTid {
     pub table: TableId,
     /// Of the B-tree.
     pub index: usize,
@@ -97,7 +97,7 @@ pub(super) enum Parked {
     /// One with ON CONFLICT DO UPDATE, by its number; it begins again.
     Upsert(TableId, u32),
     Index(Box<IndexScan>),
-    ByPlace(ByPlace),
+    ByCachedTid(ByCachedTid),
     Seq(Box<SeqScan>),
     Bitmap(Box<BitmapScan>),
     /// A queue's, whose rows are changed.
@@ -111,7 +111,7 @@ impl Parked {
     pub const fn table(&self) -> Option<TableId> {
         match self {
             Self::Index(scan) => Some(scan.table),
-            Self::ByPlace(at) => Some(at.table),
+            Self::ByCachedTid(at) => Some(at.table),
             Self::Seq(scan) => Some(scan.table),
             Self::Bitmap(scan) => Some(scan.table),
             _ => None,

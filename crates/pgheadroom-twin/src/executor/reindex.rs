@@ -137,7 +137,7 @@ impl Table {
         wal.end_new_fork(index.main, index.tree.page_count());
         let old = std::mem::replace(&mut self.indexes.btrees[btree], index);
         let new = self.indexes.btrees[btree].main;
-        self.indexes.places.is_built_anew(old.main, new);
+        self.indexes.cached_tids.is_built_anew(old.main, new);
         for fork in [old.main, old.fsm] {
             wal.drop_fork(fork);
         }

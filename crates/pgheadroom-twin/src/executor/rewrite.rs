@@ -320,8 +320,8 @@ impl Table {
         self.indexes.btree_positions.clear();
         self.indexes.blocks_hot.fill(false);
         self.indexes.is_summarized.fill(false);
-        self.indexes.places.start_over();
-        self.forget_places();
+        self.indexes.cached_tids.start_over();
+        self.forget_tids();
         for definition in self.indexes.definitions.clone() {
             self.build_logged(behaviour, definition, false, wal)?;
             self.note_built(done.versions - done.recently_dead);
@@ -330,7 +330,7 @@ impl Table {
             wal.drop_fork(fork);
         }
         if done.recently_dead > 0 {
-            self.forget_places(); // a row's key may have several entries
+            self.forget_tids(); // a row's key may have several entries
         }
         Ok(())
     }
@@ -386,10 +386,10 @@ impl Table {
         Ok(())
     }
 
-    /// Where rows are found without a scan is not known any more.
-    fn forget_places(&mut self) {
+    /// No row is found without a scan any more.
+    fn forget_tids(&mut self) {
         for row in 0..self.values.count() {
-            self.values.rows.forget_place(row);
+            self.values.rows.forget_tid(row);
         }
     }
 

@@ -1,10 +1,11 @@
-//! Rows of a table: the slots of their newest versions, and where those are.
+//! Rows of a table: the slots of their newest versions, and the TIDs of those as they were seen
+//! last.
 //!
 //! ```text
-//! | place of row 0, 8 bytes | slot 4 or 8 | slot | ... | place of row 1 | slot | slot | ...
+//! | TID of row 0, 8 bytes | slot 4 or 8 | slot | ... | TID of row 1 | slot | slot | ...
 //! ```
 //!
-//! Place and slots lie together, for whoever looks up a row by its key wants both, and in a large
+//! TID and slots lie together, for whoever looks up a row by its key wants both, and in a large
 //! table each is a cache miss of its own. A column's slots take four bytes until one does not fit;
 //! then all rows are copied.
 
@@ -17,11 +18,11 @@ use crate::page::Tid;
 use crate::row::NULL_SLOT;
 use crate::row::cells::{CellColumn, KeptSlots, NewCells, SlotList, halves, narrow, slot_of};
 
-/// Cells of a row's place: block and line pointer, 0 where none is known.
-const PLACE_CELLS: usize = 2;
-const NOWHERE: u32 = 0;
+/// Cells of a row's TID: block and offset number, 0 where none is cached.
+const TID_CELLS: usize = 2;
+const NO_TID: u32 = 0;
 
-/// Slots and places by row.
+/// Slots and cached TIDs by row.
 #[derive(Debug)]
 pub(super) struct Rows {
     cells: Vec<u32>,
@@ -55,7 +56,7 @@ impl Rows {
 
     /// Puts the columns one after the other.
     fn lay_out(&mut self) {
-        let mut end = PLACE_CELLS;
+        let mut end = TID_CELLS;
         for column in &mut self.columns {
             column.at = u16::try_from(end).expect("at most 1600 columns");
             end += column.cells();
@@ -160,7 +161,7 @@ impl Rows {
     pub fn begin(&mut self) -> u32 {
         let row = self.count;
         self.count = row.checked_add(1).expect("fewer than 2^32 rows");
-        self.cells.resize(self.cells.len() + self.stride, NOWHERE);
+        self.cells.resize(self.cells.len() + self.stride, NO_TID);
         row
     }
 
@@ -173,7 +174,7 @@ impl Rows {
         }
     }
 
-    /// So many new rows, the first one's version at this place and the others' behind it, whose
+    /// So many new rows, the first one's version at this TID and the others' behind it, whose
     /// slots are within these ranges: the first of each until `fill` has gone over the cells.
     pub fn add_alike(
         &mut self,
@@ -196,7 +197,7 @@ impl Rows {
             .ok()
             .and_then(|more| self.count.checked_add(more))
             .expect("fewer than 2^32 rows");
-        self.set_place(row, first);
+        self.set_tid(row, first);
         for (column, range) in self.columns.iter().zip(ranges) {
             column.write(&mut self.cells[before..], *range.start());
         }
@@ -206,8 +207,8 @@ impl Rows {
             self.cells.extend_from_within(before..before + more);
         }
         let new = &mut self.cells[before..];
-        let places = new.iter_mut().skip(1).step_by(self.stride);
-        for (cell, offset) in places.zip(u32::from(first.offset.0)..) {
+        let offsets = new.iter_mut().skip(1).step_by(self.stride);
+        for (cell, offset) in offsets.zip(u32::from(first.offset.0)..) {
             *cell = offset; // the next line pointer
         }
         fill(NewCells {
@@ -223,30 +224,30 @@ impl Rows {
         self.cells.truncate(rows as usize * self.stride);
     }
 
-    /// Where the newest version of a row was seen last, if it is worth knowing.
+    /// The TID at which the newest version of a row was seen last, if it is cached.
     #[inline]
     pub fn tid(&self, row: u32) -> Option<Tid> {
         let first = row as usize * self.stride;
         let &[block, offset] = self.cells.get(first..)?.first_chunk()?;
-        #[allow(clippy::cast_possible_truncation)] // as it was noted
-        (offset != NOWHERE).then_some(Tid {
+        #[allow(clippy::cast_possible_truncation)] // as it was cached
+        (offset != NO_TID).then_some(Tid {
             block: BlockNumber(block),
             offset: OffsetNumber(offset as u16),
         })
     }
 
-    /// Notes where the newest version of a row is.
+    /// Caches the TID of the newest version of a row.
     #[inline]
-    pub fn set_place(&mut self, row: u32, tid: Tid) {
+    pub fn set_tid(&mut self, row: u32, tid: Tid) {
         let first = row as usize * self.stride;
-        put_place(&mut self.cells[first..first + PLACE_CELLS], tid);
+        put_tid(&mut self.cells[first..first + TID_CELLS], tid);
     }
 
-    /// Where the newest version is, is not known any more.
-    pub fn forget_place(&mut self, row: u32) {
+    /// The TID of the newest version is not cached any more.
+    pub fn forget_tid(&mut self, row: u32) {
         let range = self.range(row);
         if let Some(cells) = self.cells.get_mut(range) {
-            cells[..PLACE_CELLS].fill(NOWHERE);
+            cells[..TID_CELLS].fill(NO_TID);
         }
     }
 
@@ -261,9 +262,9 @@ impl Rows {
         pieces.add(&self.cells);
     }
 
-    /// Asks for the memory of a row.
+    /// Prefetches a row's memory.
     #[inline]
-    pub fn look_ahead(&self, row: u32) {
+    pub fn prefetch_row(&self, row: u32) {
         if let Some(cells) = self.cells.get(self.range(row)) {
             prefetch(&cells[0]);
             prefetch(&cells[cells.len() - 1]);
@@ -272,7 +273,7 @@ impl Rows {
 }
 
 #[inline(always)]
-fn put_place(cells: &mut [u32], tid: Tid) {
+fn put_tid(cells: &mut [u32], tid: Tid) {
     [cells[0], cells[1]] = [tid.block.0, tid.offset.0.into()];
 }
 
@@ -287,7 +288,7 @@ fn narrow_number(slot: i64) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn place(number: u16) -> Tid {
+    fn tid_number(number: u16) -> Tid {
         Tid {
             block: BlockNumber(u32::from(number) * 1000),
             offset: OffsetNumber(number + 1),
@@ -307,7 +308,7 @@ mod tests {
                 slots[1] = -big;
             }
             rows.replace(row, &slots);
-            rows.set_place(row, place(number));
+            rows.set_tid(row, tid_number(number));
             known.push(slots);
         }
         assert_eq!(rows.stride, 2 + 4);
@@ -315,7 +316,7 @@ mod tests {
         known[7][0] = i32::MIN.into();
         assert_eq!(rows.stride, 2 + 5);
         let ranges = [1..=1, 2..=2, big..=big + 2];
-        let tid = place(40);
+        let tid = tid_number(40);
         rows.add_alike((3, tid), &ranges, |mut cells| {
             cells.fill(2, big..);
             cells.fill(0, 5..);
@@ -326,7 +327,7 @@ mod tests {
             let row = u32::from(number);
             assert_eq!(rows.slots(row)[..], slots[..], "{row}");
             let expected = match number {
-                0..40 => place(number),
+                0..40 => tid_number(number),
                 _ => Tid {
                     offset: OffsetNumber(tid.offset.0 + number - 40),
                     ..tid
@@ -334,7 +335,7 @@ mod tests {
             };
             assert_eq!(rows.tid(row), Some(expected));
         }
-        rows.forget_place(42);
+        rows.forget_tid(42);
         assert_eq!(rows.tid(42), None);
         rows.truncate(41);
         assert_eq!((rows.count(), rows.tid(41)), (41, None));

@@ -6,7 +6,7 @@ use pgheadroom_layout::BlockNumber;
 
 use crate::executor::Scanned;
 use crate::executor::fetch::{Fetched, HeapAccess};
-use crate::executor::parked::{ByPlace, IndexScan, Parked, SeqScan};
+use crate::executor::parked::{ByCachedTid, IndexScan, Parked, SeqScan};
 use crate::executor::table::Table;
 use crate::executor::{Action, Database, Row, StatementError, TableId};
 use crate::page::Tid;
@@ -37,7 +37,7 @@ impl Database {
             {
                 return Ok(1);
             }
-            if let Some(done) = self.by_place((table, index), key, action) {
+            if let Some(done) = self.by_cached_tid((table, index), key, action) {
                 return done;
             }
         }
@@ -49,10 +49,10 @@ impl Database {
         })
     }
 
-    /// The same for one key, whose row's place is known: the scan would find one entry, which leads
+    /// The same for one key, whose row's TID is cached: the scan would find one entry, which leads
     /// to the root of the chain that the version there is in. `None` when that is not so, or the
     /// statement sees no version; nothing was done then that a scan would not do first.
-    fn by_place(
+    fn by_cached_tid(
         &mut self,
         (table, index): (TableId, usize),
         key: i64,
@@ -60,27 +60,27 @@ impl Database {
     ) -> Option<Result<u64, StatementError>> {
         let of = &self.tables[table.0];
         let index = of.btree_position(index);
-        let row = of.indexes.places.row_of(index, key)?;
-        let place = of
+        let row = of.indexes.cached_tids.row_of(index, key)?;
+        let cached = of
             .values
             .rows
             .tid(row)
             .filter(|_| self.may_take_short_way())?;
-        let root = of.heap.root_of(place, row, &self.procs)?;
+        let root = of.heap.root_of(cached, row, &self.procs)?;
         let statement = self.begin_statement();
         let of = &mut self.tables[table.0];
         let wal = RefCell::new(&mut self.wal);
         let mut heap = HeapAccess::new(of.heap_parts(), &self.procs, &wal, None);
         heap.prune_opt_for(root.block, matches!(action, Action::Read));
-        let tid = if heap.is_own_simple_update(place) {
-            place
+        let tid = if heap.is_own_simple_update(cached) {
+            cached
         } else if let Fetched::Found(tid) = heap.fetch(root, statement) {
             tid
         } else {
             return None;
         };
         self.procs.note_fetched(of.forks.main, tid.block);
-        let at = ByPlace {
+        let at = ByCachedTid {
             table,
             index,
             key,
@@ -88,18 +88,18 @@ impl Database {
             tid,
             has_waited: false,
         };
-        Some(self.take_by_place(at, action))
+        Some(self.take_by_cached_tid(at, action))
     }
 
-    /// Does what the statement does to the row whose place was known, at once or after a wait for
+    /// Does what the statement does to the row whose TID was cached, at once or after a wait for
     /// who holds it.
     #[inline]
-    pub(super) fn take_by_place(
+    pub(super) fn take_by_cached_tid(
         &mut self,
-        mut at: ByPlace,
+        mut at: ByCachedTid,
         action: &Action<'_>,
     ) -> Result<u64, StatementError> {
-        let ByPlace { key, tid, .. } = at;
+        let ByCachedTid { key, tid, .. } = at;
         let of = &mut self.tables[at.table.0];
         self.procs.note_slot(of.forks.main, tid.block);
         let still_wanted = |of: &mut Table, row| of.has_key(at.index, row, (&[key], &[key]));
@@ -107,12 +107,12 @@ impl Database {
         let done = match of.take(tid, action, still_wanted, (procs, wal, at.statement)) {
             Ok(taken) => {
                 let newest = taken.and_then(|taken| of.newest(taken));
-                // A place that is known still says that no entry was added.
+                // A TID that is cached still says that no entry was added.
                 if let Some((row, tid)) = newest
                     && (!at.has_waited || of.values.rows.tid(row).is_some())
                 {
                     let rows = &mut of.values.rows;
-                    of.indexes.places.note(rows, (at.index, key), row, tid);
+                    of.indexes.cached_tids.note(rows, (at.index, key), row, tid);
                 }
                 let found = u64::from(taken.is_some());
                 self.end_statement(at.table).map(|()| found)
@@ -121,7 +121,7 @@ impl Database {
         };
         self.park(done, || {
             at.has_waited = true;
-            Parked::ByPlace(at)
+            Parked::ByCachedTid(at)
         })
     }
 
@@ -245,7 +245,7 @@ impl Database {
         if let ([key], Some((row, tid))) = (low, scan.only)
             && low == high
         {
-            // A place that is known still says that no entry was added.
+            // A TID that is cached still says that no entry was added.
             let is_alone = if scan.has_stopped {
                 table.values.rows.tid(row).is_some()
             } else {
@@ -254,7 +254,7 @@ impl Database {
             if is_alone {
                 table
                     .indexes
-                    .places
+                    .cached_tids
                     .note(&mut table.values.rows, (index, *key), row, tid);
             }
         }

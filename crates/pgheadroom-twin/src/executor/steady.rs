@@ -2,7 +2,7 @@
 //! place.
 //!
 //! ```text
-//! key -> row -> place of its newest version -> prune its page, if due -> HOT update [-> COMMIT]
+//! key -> row -> cached TID of its newest version -> prune page, if due -> HOT update [-> COMMIT]
 //! ```
 //!
 //! A transaction that is nothing else needs no way back: of the only session
@@ -14,8 +14,8 @@
 //! does not is to ask again what is known. It takes only what it can prove to be simple before it
 //! changes anything, and leaves the rest to them:
 //!
-//! - The place was noted by an index scan that found this row alone under its key, and no entry of
-//!   that key or row was added since (`row_places.rs`): the scan would find the same.
+//! - The TID was cached by an index scan that found this row alone under its key, and no entry of
+//!   that key or row was added since (`cached_tids.rs`): the scan would find the same.
 //! - The version there is the row's newest, committed and seen by the statement's snapshot, and
 //!   nobody has locked it.
 //! - The columns assigned have a fixed width and place and are in no index.
@@ -31,7 +31,7 @@ use pgheadroom_layout::wal_record::{Page, heap_update_same_page};
 use crate::executor::fetch::{HeapAccess, Updates, simple_prune_bytes};
 use crate::executor::table::Table;
 use crate::executor::{Assignment, Database, SessionId, TableId};
-use crate::page::{InPlace, Settled, Tid};
+use crate::page::{HotUpdated, Settled, Tid};
 use crate::procarray::{ProcArray, Snapshot};
 use crate::row::{Differing, Measured};
 use crate::transaction::{Transactions, Xid};
@@ -68,7 +68,10 @@ impl Database {
     #[inline]
     pub(crate) fn row_by_key(&self, table: TableId, index: usize, key: i64) -> Option<Target> {
         let of = &self.tables[table.0];
-        let row = of.indexes.places.row_of(of.btree_position(index), key)?;
+        let row = of
+            .indexes
+            .cached_tids
+            .row_of(of.btree_position(index), key)?;
         let table = u32::try_from(table.0).ok()?;
         Some(Target { table, row })
     }
@@ -261,7 +264,7 @@ impl Table {
         } else {
             page.simple_hot_update(tid.offset, xid, settled)
         };
-        let Some(InPlace {
+        let Some(HotUpdated {
             new: offset,
             lp_len,
         }) = done
@@ -282,7 +285,7 @@ impl Table {
         if IS_UNDONE {
             self.keep_old_slots(row);
         }
-        self.values.rows.set_place(row, new);
+        self.values.rows.set_tid(row, new);
         for (set, &slot) in sets.iter().zip(&changed.new) {
             self.values.rows.set(row, set.column, slot);
         }

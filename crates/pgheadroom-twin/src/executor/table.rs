@@ -8,6 +8,7 @@ use crate::btree::Btree;
 use crate::counters::{TableCounters, TableXactStatus};
 use crate::executor::StatementError;
 use crate::executor::brin::Brin;
+use crate::executor::cached_tids::CachedTids;
 use crate::executor::concurrent_changes::ConcurrentChanges;
 use crate::executor::fetch::{Forks, HeapParts};
 use crate::executor::foreign_key::ForeignKeys;
@@ -17,7 +18,6 @@ use crate::executor::index::{Index, IndexEntry};
 use crate::executor::index_definition::IndexDefinition;
 use crate::executor::model::Model;
 use crate::executor::parameters::StorageParameters;
-use crate::executor::row_places::Places;
 use crate::executor::row_values::RowValues;
 use crate::executor::session_table::SessionTables;
 use crate::fsm::FreeSpaceMap;
@@ -99,7 +99,7 @@ pub(super) struct Indexes {
     pub brins: Vec<Brin>,
     pub hashes: Vec<Hash>,
     pub gins: Vec<Gin>,
-    /// By position among all indexes: the place among the B-trees.
+    /// By position among all indexes: the position among the B-trees.
     pub btree_positions: Vec<Option<usize>>,
     /// As they were created, to be built again.
     pub definitions: Vec<IndexDefinition>,
@@ -111,8 +111,8 @@ pub(super) struct Indexes {
     pub stays_in_place: Vec<bool>,
     /// Where the keys by which rows are found are no numbers.
     pub key_numbers: Option<Box<KeyNumbers>>,
-    /// Where rows are found without a scan.
-    pub places: Places,
+    /// TIDs of rows that are found without a scan.
+    pub cached_tids: CachedTids,
 }
 
 /// A table's TOAST table.
@@ -232,7 +232,7 @@ impl Table {
         !self.indexes.btrees.is_empty() || !self.indexes.definitions.is_empty()
     }
 
-    /// The place among the B-trees of the index at this position.
+    /// The position among the B-trees of the index at this position of all.
     pub(super) fn btree_position(&self, position: usize) -> usize {
         self.indexes.btree_positions[position].expect("rows are found by a B-tree")
     }

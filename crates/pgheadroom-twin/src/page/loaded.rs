@@ -20,7 +20,7 @@ impl HeapPage {
         let is_plain = !self.state.has(Flag::IsNew)
             && !self.state.has(Flag::IsAllVisible)
             && !self.state.has(Flag::HasFreeLines);
-        is_plain && self.pending().is_none()
+        is_plain && self.deferred().is_none()
     }
 
     /// As [`HeapPage::add`], for a new row on a page that takes such.
@@ -84,7 +84,7 @@ impl HeapPage {
     pub(crate) fn alike(&self) -> Option<Tuple> {
         let first = self.items.first()?;
         let are_alike = self.items.iter().all(|item| item.is_new_like(first));
-        let is_noted = self.pending().is_none();
+        let is_noted = self.deferred().is_none();
         (are_alike && is_noted).then(|| self.tuple(OffsetNumber(1)).expect("a tuple"))
     }
 
@@ -106,7 +106,7 @@ impl HeapPage {
     ///
     /// Each tuple is a row: after a load, a rewrite, or VACUUM with nobody beside.
     pub(crate) fn loaded_rows(&self) -> impl Iterator<Item = (OffsetNumber, u32)> + Clone {
-        assert!(self.pending().is_none(), "a loaded or rewritten table");
+        assert!(self.deferred().is_none(), "a loaded or rewritten table");
         let is_chained = self.items.iter().any(Packed::is_heap_only);
         let by_roots = is_chained.then(|| {
             let mut rows: Vec<_> = self.rows_in_place().collect();

@@ -233,8 +233,8 @@ impl HeapPage {
     /// of another line pointer.
     #[inline]
     pub(crate) fn settled_tuple(&self, offset: OffsetNumber) -> Option<Tuple> {
-        let is_pending = offset == self.pending.new || offset == self.pending.old;
-        let packed = self.items.get(index_of(offset)).filter(|_| !is_pending)?;
+        let is_deferred = offset == self.deferred.new || offset == self.deferred.old;
+        let packed = self.items.get(index_of(offset)).filter(|_| !is_deferred)?;
         let row = packed.settled_row()?;
         let mut tuple = Tuple::new(row, packed.lp_len, packed.xmin);
         tuple.root = packed.root;
@@ -257,16 +257,16 @@ impl HeapPage {
     /// Whether it is a tuple of which [`HeapPage::settled_tuple`] tells.
     #[inline]
     pub(crate) fn is_settled(&self, offset: OffsetNumber) -> bool {
-        let is_pending = offset == self.pending.new || offset == self.pending.old;
+        let is_deferred = offset == self.deferred.new || offset == self.deferred.old;
         let packed = self.items.get(index_of(offset));
-        !is_pending && packed.is_some_and(|packed| packed.settled_row().is_some())
+        !is_deferred && packed.is_some_and(|packed| packed.settled_row().is_some())
     }
 
     /// What [`HeapPage::settled_tuple`] tells, as far as a look at all tuples of the page wants it.
     #[inline]
     pub(crate) fn plain(&self, offset: OffsetNumber) -> Option<Plain> {
-        let is_pending = offset == self.pending.new || offset == self.pending.old;
-        let packed = self.items.get(index_of(offset)).filter(|_| !is_pending)?;
+        let is_deferred = offset == self.deferred.new || offset == self.deferred.old;
+        let packed = self.items.get(index_of(offset)).filter(|_| !is_deferred)?;
         packed.settled_row().map(|_| Plain {
             xmin: packed.xmin,
             is_frozen: packed.flags & XMIN_FROZEN != 0,
@@ -276,38 +276,38 @@ impl HeapPage {
     /// Whether it is a dead line pointer.
     #[inline]
     pub(crate) fn is_dead(&self, offset: OffsetNumber) -> bool {
-        let is_pending = offset == self.pending.new;
+        let is_deferred = offset == self.deferred.new;
         let packed = self.items.get(index_of(offset));
-        !is_pending && packed.is_some_and(|packed| packed.flags & KIND == DEAD)
+        !is_deferred && packed.is_some_and(|packed| packed.flags & KIND == DEAD)
     }
 
     /// Whether it is a redirect.
     #[inline]
     pub(crate) fn is_redirect(&self, offset: OffsetNumber) -> bool {
-        let is_pending = offset == self.pending.new;
+        let is_deferred = offset == self.deferred.new;
         let packed = self.items.get(index_of(offset));
-        !is_pending && packed.is_some_and(|packed| packed.flags & KIND == REDIRECT)
+        !is_deferred && packed.is_some_and(|packed| packed.flags & KIND == REDIRECT)
     }
 
     /// Whether a tuple is a heap-only one.
     #[inline]
     pub(crate) fn is_heap_only(&self, offset: OffsetNumber) -> bool {
         let packed = self.items.get(index_of(offset));
-        offset == self.pending.new || packed.is_some_and(Packed::is_heap_only)
+        offset == self.deferred.new || packed.is_some_and(Packed::is_heap_only)
     }
 
     /// Whether the page has tuples or redirects.
     pub(crate) fn leads_to_rows(&self) -> bool {
         let leads = |packed: &Packed| matches!(packed.flags & KIND, NORMAL | REDIRECT);
-        self.pending().is_some() || self.items.iter().any(leads)
+        self.deferred().is_some() || self.items.iter().any(leads)
     }
 
     /// The line pointer that index entries lead to of this row, by a version of it; `None` if that
     /// is not known, or no version of the row is here.
     #[inline]
     pub(crate) fn root_of(&self, offset: OffsetNumber, row: u32) -> Option<OffsetNumber> {
-        let (of, root) = match self.pending() {
-            Some(pending) if pending.new == offset => (pending.row, pending.root),
+        let (of, root) = match self.deferred() {
+            Some(deferred) if deferred.new == offset => (deferred.row, deferred.root),
             _ => {
                 let packed = self.items.get(index_of(offset))?;
                 let is_root = !packed.is_heap_only();
@@ -322,8 +322,8 @@ impl HeapPage {
     #[inline]
     pub(crate) fn replaced(&self, offset: OffsetNumber) -> Option<Replaced> {
         let packed = self.items.get(index_of(offset))?;
-        let is_pending = offset == self.pending.new || offset == self.pending.old;
-        if !packed.is_replaced() || is_pending {
+        let is_deferred = offset == self.deferred.new || offset == self.deferred.old;
+        if !packed.is_replaced() || is_deferred {
             return None;
         }
         let link = self.link(offset);
@@ -356,13 +356,13 @@ impl HeapPage {
         })
     }
 
-    /// A walk from this line pointer has come by all versions before this one, which is no pending
+    /// A walk from this line pointer has come by all versions before this one, which is no deferred
     /// update's new version; `newest` replaced one of them, and no newer transaction did.
     #[inline]
     pub(crate) fn note_walk(&mut self, root: OffsetNumber, at: OffsetNumber, newest: Xid) {
-        let is_pending = at == self.pending.new || root == self.pending.new;
+        let is_deferred = at == self.deferred.new || root == self.deferred.new;
         let packed = &mut self.items[index_of(root)];
-        if !is_pending && packed.flags & KIND == REDIRECT {
+        if !is_deferred && packed.flags & KIND == REDIRECT {
             (packed.lp_len, packed.xmin) = (at.0, newest);
         }
     }
@@ -375,10 +375,10 @@ impl HeapPage {
             block: self.block,
             offset,
         };
-        if let Some(pending) = self.pending()
-            && (pending.new == offset || pending.old == offset)
+        if let Some(deferred) = self.deferred()
+            && (deferred.new == offset || deferred.old == offset)
         {
-            return Some((pending.row, at(pending.new)));
+            return Some((deferred.row, at(deferred.new)));
         }
         let packed = self.items.get(index_of(offset))?;
         let row = packed.row()?;
@@ -397,8 +397,8 @@ impl HeapPage {
     /// When the page has no line pointer of this number.
     #[inline]
     pub(crate) fn lp_len(&self, offset: OffsetNumber) -> u16 {
-        match self.pending() {
-            Some(pending) if pending.new == offset => pending.lp_len,
+        match self.deferred() {
+            Some(deferred) if deferred.new == offset => deferred.lp_len,
             _ => self.items[index_of(offset)].lp_len,
         }
     }
@@ -409,8 +409,8 @@ impl HeapPage {
     /// When there is no tuple.
     #[inline]
     pub(crate) fn row_and_root(&self, offset: OffsetNumber) -> (u32, OffsetNumber) {
-        match self.pending() {
-            Some(pending) if pending.new == offset => (pending.row, pending.root),
+        match self.deferred() {
+            Some(deferred) if deferred.new == offset => (deferred.row, deferred.root),
             _ => {
                 let packed = &self.items[index_of(offset)];
                 let is_root = !packed.is_heap_only();
@@ -431,7 +431,7 @@ impl HeapPage {
         is_hot: bool,
         next: Tid,
     ) {
-        self.note_pending();
+        self.write_out_deferred();
         self.unsettle(offset);
         let packed = &mut self.items[index_of(offset)];
         assert!(packed.row().is_some(), "item {} is no tuple", offset.0);
@@ -445,13 +445,13 @@ impl HeapPage {
     /// The row of the tuple of this number, if the line pointer has one.
     #[inline]
     pub(crate) fn row(&self, offset: OffsetNumber) -> Option<u32> {
-        match self.pending() {
-            Some(pending) if pending.new == offset => Some(pending.row),
+        match self.deferred() {
+            Some(deferred) if deferred.new == offset => Some(deferred.row),
             _ => self.items.get(index_of(offset))?.row(),
         }
     }
 
-    /// What the items say, the pending update left out.
+    /// What the items say, the deferred update left out.
     #[inline]
     pub(super) fn packed_item(&self, offset: OffsetNumber) -> LinePointer {
         let packed = &self.items[index_of(offset)];

@@ -8,10 +8,10 @@ use crate::unsettled::Unsettled;
 impl HeapPage {
     /// The tuples that pruning has to look at.
     pub(crate) fn unsettled(&self) -> Unsettled {
-        let mut unsettled = self.noted();
-        if let Some(pending) = self.pending() {
-            unsettled.add(pending.old);
-            unsettled.add(pending.new);
+        let mut unsettled = self.touched_tuples();
+        if let Some(deferred) = self.deferred() {
+            unsettled.add(deferred.old);
+            unsettled.add(deferred.new);
         }
         unsettled
     }
@@ -31,7 +31,7 @@ impl HeapPage {
             _ => false,
         };
         let mut left = Unsettled::NONE;
-        for offset in self.noted().listed() {
+        for offset in self.touched_tuples().listed() {
             if is_unsettled(offset) {
                 left.add(offset);
             }

@@ -11,7 +11,7 @@ use pgheadroom_layout::page::MAX_HEAP_TUPLES_PER_PAGE;
 pub(super) struct State(u16);
 
 impl PartialEq for State {
-    /// What is known of a pending update says nothing about the page.
+    /// What is known of a deferred update says nothing about the page.
     fn eq(&self, other: &Self) -> bool {
         let of = |state: &Self| state.0 & !(Flag::IsSimple as u16);
         of(self) == of(other)
@@ -30,7 +30,7 @@ pub(super) enum Flag {
     IsNew = 1 << 3,
     /// Whether any tuple is unsettled.
     HasUnsettled = 1 << 4,
-    /// Whether the pending update's old version was settled, and the first one behind its root.
+    /// Whether the deferred update's old version was settled, and the first one behind its root.
     IsSimple = 1 << 5,
 }
 

@@ -110,10 +110,10 @@ fn a_noted_update_is_what_it_is_written_out() {
             locked.xmax_hint = XmaxHint::UnsetKeyShare;
         }
         newest[row] = page.hot_update(old, xid, 100 + 8 * (step % 3) as u16);
-        assert!(page.pending().is_some());
+        assert!(page.deferred().is_some());
         let mut written = page.clone();
-        written.note_pending();
-        assert!(written.pending().is_none());
+        written.write_out_deferred();
+        assert!(written.deferred().is_none());
         assert_eq!(page.items(), written.items(), "{step}");
         assert_eq!(page.unsettled(), written.unsettled());
         assert_eq!(page.pd_upper(), written.pd_upper());
@@ -149,7 +149,7 @@ fn a_noted_update_is_what_it_is_written_out() {
                 hint::note_unsettled(page, &horizon);
                 prune::plan(page, &behaviour, DeadRoots::Stay, &horizon).apply(page, &behaviour);
             };
-            let settled = page.prune_pending(&behaviour);
+            let settled = page.prune_deferred(&behaviour);
             at_once += u32::from(settled.is_some());
             prune(&mut written);
             match settled {

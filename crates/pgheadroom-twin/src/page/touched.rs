@@ -57,7 +57,7 @@ impl HeapPage {
 
     fn touched_mut(&mut self) -> &mut Touched {
         if self.touched.is_none() {
-            let unsettled = self.noted();
+            let unsettled = self.touched_tuples();
             self.touched = Some(Box::new(Touched {
                 unsettled,
                 links: Vec::new(),
@@ -66,8 +66,8 @@ impl HeapPage {
         self.touched.as_mut().expect("it was made")
     }
 
-    /// The tuples that were noted as touched.
-    pub(super) fn noted(&self) -> Unsettled {
+    /// The tuples that were touched since pruning looked at all.
+    pub(super) fn touched_tuples(&self) -> Unsettled {
         match &self.touched {
             Some(touched) => touched.unsettled,
             None if self.state.has(Flag::HasUnsettled) => Unsettled::up_to(self.items.len()),

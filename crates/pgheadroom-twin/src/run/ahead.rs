@@ -7,14 +7,14 @@
 //! A client's draws depend on nothing but its own past, unless the scripts have to be chosen among:
 //! that is drawn in the order of all transactions, which only one client's is known of. Drawing
 //! early then draws the same. A table is larger than the cache, and an update waits for each of the
-//! lines that it needs; looked up early, transactions share that wait. Of several clients each has
+//! lines that it needs; prefetched, transactions share that wait. Of several clients each has
 //! a ring, the shorter the more there are, since others' transactions pass between two of its own.
 
-use crate::executor::{Assignment, Database, LeafTarget, LookAhead, SessionId, TableId, Target};
+use crate::executor::{Assignment, Database, LeafTarget, Prefetch, SessionId, TableId, Target};
 use crate::workload::{Access, CmdType, End, Operation, Workload};
 
-/// How far ahead of its turn the only client's transaction is drawn, and asks for the memory of its
-/// row; of that way its page is asked for behind 6 parts of 16, the page's items behind 11. Chosen
+/// How far ahead of its turn the only client's transaction is drawn, and its row is prefetched;
+/// of that way its page is prefetched behind 6 parts of 16, the page's items behind 11. Chosen
 /// by trying; 8 to 32 differ by less than the noise.
 const DRAWN: usize = 16;
 /// The same of one of many clients, at least.
@@ -34,7 +34,7 @@ struct Drawn {
     target: Option<Target>,
     /// Whether nothing but the end of the transaction follows that, which is no ROLLBACK.
     is_alone: bool,
-    /// Where the first statement looks, if it finds rows by one key otherwise.
+    /// Where the first statement searches, if it finds rows by one key otherwise.
     leaf: Option<LeafTarget>,
 }
 
@@ -79,8 +79,8 @@ pub(super) struct Ahead {
     ring: usize,
     current: usize,
     /// Whether more than the next transaction is drawn.
-    looks_ahead: bool,
-    /// Whether any that was drawn looks for a leaf.
+    draws_ahead: bool,
+    /// Whether any that was drawn searches a leaf.
     has_leaves: bool,
     /// Where it is not: the row of the next one's first statement, if that finds it by key.
     next_row: Option<Target>,
@@ -92,8 +92,8 @@ impl Ahead {
     /// Nothing is drawn yet.
     pub fn new(workload: &impl Workload) -> Self {
         let clients = workload.clients();
-        let looks_ahead = clients == 1 || workload.draws_apart();
-        let rings = if looks_ahead {
+        let draws_ahead = clients == 1 || workload.draws_apart();
+        let rings = if draws_ahead {
             let places = drawn_ahead(clients);
             std::iter::repeat_with(|| Ring::new(places))
                 .take(clients)
@@ -105,7 +105,7 @@ impl Ahead {
             rings,
             ring: 0,
             current: 0,
-            looks_ahead,
+            draws_ahead,
             has_leaves: false,
             next_row: None,
             waiting: 0,
@@ -122,7 +122,7 @@ impl Ahead {
         left: u64,
         db: &Database,
     ) -> Option<End> {
-        self.ring = if self.looks_ahead { client } else { 0 };
+        self.ring = if self.draws_ahead { client } else { 0 };
         let ring = &mut self.rings[self.ring];
         while ring.count < ring.places.len() && (ring.count == 0 || self.waiting < left) {
             let place = ring.slot(ring.count);
@@ -135,14 +135,14 @@ impl Ahead {
             let operations = drawn.operations.as_slice();
             drawn.target = target_of(db, operations);
             drawn.is_alone = operations.len() == 1 && end != End::Rollback;
-            if !self.looks_ahead {
+            if !self.draws_ahead {
                 self.next_row = drawn.target.or_else(|| row_of(db, operations));
                 if let Some(row) = self.next_row {
-                    db.look_ahead(row, LookAhead::Row);
+                    db.prefetch_target(row, Prefetch::Row);
                 }
             } else {
                 if let Some(target) = drawn.target {
-                    db.look_ahead(target, LookAhead::Row);
+                    db.prefetch_target(target, Prefetch::Row);
                 }
                 if drawn.target.is_none() {
                     drawn.leaf = leaf_of(db, operations);
@@ -154,26 +154,26 @@ impl Ahead {
         }
         let places = ring.places.len();
         let steps = [
-            (places * 10 / 16, LookAhead::Page),
-            (places * 5 / 16, LookAhead::Items),
+            (places * 10 / 16, Prefetch::Page),
+            (places * 5 / 16, Prefetch::Items),
         ];
         for (distance, what) in steps {
-            if distance < ring.count && self.looks_ahead {
+            if distance < ring.count && self.draws_ahead {
                 let coming = &ring.places[ring.slot(distance)];
                 if let Some(target) = coming.target {
-                    db.look_ahead(target, what);
+                    db.prefetch_target(target, what);
                 }
             }
         }
         if self.has_leaves {
             let steps = [
-                (places * 12 / 16, LookAhead::Page),
-                (places * 8 / 16, LookAhead::Items),
-                (places * 6 / 16, LookAhead::Pages),
-                (places * 5 / 16, LookAhead::Leaves),
-                (places * 4 / 16, LookAhead::Ends),
-                (places * 3 / 16, LookAhead::Versions),
-                (places * 2 / 16, LookAhead::Tids),
+                (places * 12 / 16, Prefetch::Page),
+                (places * 8 / 16, Prefetch::Items),
+                (places * 6 / 16, Prefetch::Pages),
+                (places * 5 / 16, Prefetch::Leaves),
+                (places * 4 / 16, Prefetch::Ends),
+                (places * 3 / 16, Prefetch::Versions),
+                (places * 2 / 16, Prefetch::Tids),
             ];
             for (distance, what) in steps.into_iter().filter(|step| step.0 < ring.count) {
                 let place = ring.slot(distance);
@@ -181,7 +181,7 @@ impl Ahead {
                     leaf, operations, ..
                 } = &mut ring.places[place];
                 if let Some(leaf) = leaf {
-                    db.look_at_leaf(leaf, sets_of(operations), what);
+                    db.prefetch_search(leaf, sets_of(operations), what);
                 }
             }
         }
@@ -192,7 +192,7 @@ impl Ahead {
         Some(ring.places[self.current].end)
     }
 
-    /// Searches of the transaction whose turn it is may well end where was looked ahead.
+    /// Searches of the transaction whose turn it is may well end where leaves were prefetched.
     #[inline]
     pub fn expect_leaves(&self, db: &mut Database) {
         if let Some(leaf) = &self.rings[self.ring].places[self.current].leaf {
@@ -200,11 +200,11 @@ impl Ahead {
         }
     }
 
-    /// Asks for the page of the next transaction's row, where nothing was known of it before.
+    /// Prefetches the page of the next transaction's row, where nothing was known of it before.
     #[inline]
-    pub fn look_at_page(&self, db: &Database) {
+    pub fn prefetch_page(&self, db: &Database) {
         if let Some(row) = self.next_row {
-            db.look_ahead(row, LookAhead::Page);
+            db.prefetch_target(row, Prefetch::Page);
         }
     }
 
@@ -332,8 +332,8 @@ fn row_of(db: &Database, operations: &[Operation]) -> Option<Target> {
     db.row_by_key(table, index, key)
 }
 
-/// Where a transaction's first statement looks.
+/// Where a transaction's first statement searches.
 fn leaf_of(db: &Database, operations: &[Operation]) -> Option<LeafTarget> {
     let (table, index, key, _) = by_key(operations)?;
-    db.look_for_leaf(table, index, key)
+    db.prefetch_leaf(table, index, key)
 }

@@ -185,7 +185,7 @@ impl<'a, W: Workload> Running<'a, W> {
             return Ok(());
         };
         self.let_happen()?;
-        self.ahead.look_at_page(self.db);
+        self.ahead.prefetch_page(self.db);
         if self.transactions == self.gathers_at {
             self.db.gather_memory(self.transactions);
             self.gathers_at *= 2;

@@ -1,4 +1,4 @@
-//! A page's memory, asked for ahead of time.
+//! Prefetching a page's memory into the processor's cache; changes nothing.
 
 use pgheadroom_layout::OffsetNumber;
 use pgheadroom_layout::page::MAX_HEAP_TUPLES_PER_PAGE;
@@ -30,43 +30,43 @@ impl HeapPage {
         pieces.add(&self.items);
     }
 
-    /// Asks for the memory of the items that pruning the pending update and updating this tuple
+    /// Prefetches the items that pruning the deferred update and updating this tuple
     /// will touch.
     #[inline]
-    pub(crate) fn look_at_items(&self, offset: OffsetNumber) {
-        for offset in [self.pending.root, self.pending.new, offset] {
+    pub(crate) fn prefetch_items(&self, offset: OffsetNumber) {
+        for offset in [self.deferred.root, self.deferred.new, offset] {
             if let Some(item) = self.items.get(usize::from(offset.0).wrapping_sub(1)) {
                 prefetch(item);
             }
         }
     }
 
-    /// Asks for the memory of the page's header.
+    /// Prefetches the page's header.
     #[inline]
-    pub(crate) fn look_at_header(&self) {
+    pub(crate) fn prefetch_header(&self) {
         prefetch(self);
     }
 
-    /// Asks for the memory of a version that will be looked at.
+    /// Prefetches a tuple that will be read, and what the page has besides its items.
     #[inline]
-    pub(crate) fn look_at_version(&self, offset: OffsetNumber) {
+    pub(crate) fn prefetch_tuple(&self, offset: OffsetNumber) {
         if let Some(item) = self.items.get(usize::from(offset.0).wrapping_sub(1)) {
             prefetch(item);
         }
-        self.look_at_touched();
+        self.prefetch_touched();
     }
 
-    /// Asks for what the page has besides its items.
+    /// Prefetches what the page has besides its items.
     #[inline]
-    pub(crate) fn look_at_touched(&self) {
+    pub(crate) fn prefetch_touched(&self) {
         if let Some(touched) = &self.touched {
             prefetch(&**touched);
         }
     }
 
-    /// Asks for the link of a version, where what the page has besides its items was asked for.
+    /// Prefetches the link of a tuple, where what the page has besides its items was prefetched.
     #[inline]
-    pub(crate) fn look_at_link(&self, offset: OffsetNumber) {
+    pub(crate) fn prefetch_link(&self, offset: OffsetNumber) {
         let links = self.touched.as_ref().map(|touched| &touched.links);
         if let Some(link) = links.and_then(|links| links.get(usize::from(offset.0).wrapping_sub(1)))
         {
@@ -74,14 +74,14 @@ impl HeapPage {
         }
     }
 
-    /// Asks for the memory of tuples that pruning the page will look at.
+    /// Prefetches tuples that pruning the page will read.
     #[inline]
-    pub(crate) fn look_at_unsettled(&self) {
+    pub(crate) fn prefetch_unsettled(&self) {
         if self.state.has(Flag::HasUnsettled) {
-            let touched = self.noted().listed();
+            let touched = self.touched_tuples().listed();
             touched
                 .take(4)
-                .for_each(|offset| self.look_at_version(offset));
+                .for_each(|offset| self.prefetch_tuple(offset));
         }
     }
 }

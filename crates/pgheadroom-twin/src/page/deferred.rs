@@ -1,4 +1,5 @@
-//! A page's last HOT update, noted in the header until somebody changes the page otherwise.
+//! A page's last HOT update, deferred: noted in the header until somebody changes the page
+//! otherwise.
 //!
 //! ```text
 //!              root        old       new            items touched
@@ -11,7 +12,7 @@
 //! cache misses in a large table. So every HOT update is only noted in the page's header, and what
 //! the items become is written when it is pruned. Whoever asks for an item meanwhile is told what
 //! it is; whoever changes one, or updates another row, has the update written out before
-//! ([`HeapPage::note_pending`]).
+//! ([`HeapPage::write_out_deferred`]).
 
 use pgheadroom_layout::OffsetNumber;
 use pgheadroom_layout::page::MAX_HEAP_TUPLES_PER_PAGE;
@@ -23,10 +24,10 @@ use crate::page::state::Flag;
 use crate::page::{HeapPage, LinePointer, Tid, Tuple, XmaxHint, aligned, index_of};
 use crate::transaction::{Outcome, Transactions, Xid};
 
-/// A HOT update that the items do not show yet.
+/// A HOT update that is noted in the header, and not in the items yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(Rust, packed(2))]
-pub(super) struct PendingUpdate {
+pub(super) struct DeferredUpdate {
     pub row: u32,
     pub xid: Xid,
     pub old: OffsetNumber,
@@ -39,7 +40,7 @@ pub(super) struct PendingUpdate {
     pub old_len: u16,
 }
 
-impl PendingUpdate {
+impl DeferredUpdate {
     pub const NONE: Self = Self {
         row: 0,
         xid: Xid::INVALID,
@@ -51,7 +52,7 @@ impl PendingUpdate {
     };
 }
 
-/// What pruning a pending update did.
+/// What pruning a deferred update did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Settled {
     /// Whether the root was a redirect before, so that the old version's line pointer is unused.
@@ -68,9 +69,9 @@ impl Settled {
     };
 }
 
-/// A HOT update that was noted.
+/// What a HOT update made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct InPlace {
+pub(crate) struct HotUpdated {
     /// The new version's line pointer.
     pub new: OffsetNumber,
     /// Its length.
@@ -78,70 +79,70 @@ pub(crate) struct InPlace {
 }
 
 impl HeapPage {
-    /// The pending update, if there is one.
+    /// The deferred update, if there is one.
     #[inline]
-    pub(super) fn pending(&self) -> Option<PendingUpdate> {
-        (self.pending.new.0 != 0).then_some(self.pending)
+    pub(super) fn deferred(&self) -> Option<DeferredUpdate> {
+        (self.deferred.new.0 != 0).then_some(self.deferred)
     }
 
-    /// What a line pointer is, the pending update included.
+    /// What a line pointer is, the deferred update included.
     #[inline]
     pub(super) fn item_at(&self, offset: OffsetNumber) -> LinePointer {
-        let Some(pending) = self.pending() else {
+        let Some(deferred) = self.deferred() else {
             return self.packed_item(offset);
         };
-        if offset == pending.new {
-            return LinePointer::Normal(self.pending_new(pending));
+        if offset == deferred.new {
+            return LinePointer::Normal(self.deferred_version(deferred));
         }
         let item = self.packed_item(offset);
-        if offset != pending.old {
+        if offset != deferred.old {
             return item;
         }
         let LinePointer::Normal(mut tuple) = item else {
             unreachable!("the old version is a tuple");
         };
-        tuple.xmax = pending.xid;
+        tuple.xmax = deferred.xid;
         tuple.xmax_hint = XmaxHint::Unset;
         tuple.is_locked_only = false;
         tuple.is_hot_updated = true;
         tuple.next = Tid {
             block: self.block,
-            offset: pending.new,
+            offset: deferred.new,
         };
         LinePointer::Normal(tuple)
     }
 
-    fn pending_new(&self, pending: PendingUpdate) -> Tuple {
-        let mut tuple = Tuple::new(pending.row, pending.lp_len, pending.xid);
+    fn deferred_version(&self, deferred: DeferredUpdate) -> Tuple {
+        let mut tuple = Tuple::new(deferred.row, deferred.lp_len, deferred.xid);
         tuple.is_heap_only = true;
         tuple.is_updated = true;
-        tuple.root = pending.root;
+        tuple.root = deferred.root;
         tuple.next = Tid {
             block: self.block,
-            offset: pending.new,
+            offset: deferred.new,
         };
         tuple
     }
 
-    /// Writes the pending update out.
+    /// Writes the deferred update out.
     #[inline]
-    pub(super) fn note_pending(&mut self) {
-        if let Some(pending) = self.pending() {
-            self.write_pending(pending);
+    pub(super) fn write_out_deferred(&mut self) {
+        if let Some(deferred) = self.deferred() {
+            self.write_deferred(deferred);
         }
     }
 
     #[inline(never)]
-    fn write_pending(&mut self, pending: PendingUpdate) {
-        let PendingUpdate { row, xid, root, .. } = pending;
-        self.pending = PendingUpdate::NONE;
-        self.items[index_of(pending.new)] = Packed::heap_only(row, xid, pending.lp_len, root);
-        self.unsettle(pending.new);
+    fn write_deferred(&mut self, deferred: DeferredUpdate) {
+        let DeferredUpdate { row, xid, root, .. } = deferred;
+        self.deferred = DeferredUpdate::NONE;
+        self.items[index_of(deferred.new)] = Packed::heap_only(row, xid, deferred.lp_len, root);
+        self.unsettle(deferred.new);
         let next = Tid {
             block: self.block,
-            offset: pending.new,
+            offset: deferred.new,
         };
-        self.set_replaced(pending.old, xid, true, next);
+        self.set_replaced(deferred.old, xid, true, next);
     }
 
     /// The row whose newest version this is, if that is known without looking further: nobody has
@@ -152,9 +153,9 @@ impl HeapPage {
         offset: OffsetNumber,
         transactions: &impl Transactions,
     ) -> Option<u32> {
-        let (row, xmin) = if offset == self.pending.new {
-            (self.pending.row, self.pending.xid)
-        } else if offset == self.pending.old {
+        let (row, xmin) = if offset == self.deferred.new {
+            (self.deferred.row, self.deferred.xid)
+        } else if offset == self.deferred.old {
             return None;
         } else {
             let packed = self.items.get(index_of(offset))?;
@@ -167,11 +168,11 @@ impl HeapPage {
     /// way while that transaction runs, and no other version that is visible to it.
     #[inline]
     pub(crate) fn made_simply_by(&self, offset: OffsetNumber) -> Option<Xid> {
-        let is_asked = self.state.has(Flag::IsSimple) && self.pending.new == offset;
-        is_asked.then_some(self.pending.xid)
+        let is_asked = self.state.has(Flag::IsSimple) && self.deferred.new == offset;
+        is_asked.then_some(self.deferred.xid)
     }
 
-    /// Prunes the pending update away, where that is all that a visitor finds to do: nothing else
+    /// Prunes the deferred update away, where that is all that a visitor finds to do: nothing else
     /// on the page is unsettled, and every snapshot sees it as ended, as it sees its transaction as
     /// committed. `None` when that is not so, and nothing was done then.
     /// [`HeapPage::simple_hot_update`] or [`HeapPage::leave_freed`] has to follow.
@@ -179,18 +180,18 @@ impl HeapPage {
     /// Source: as `prune::plan` and `PrunePlan::apply`, for one root, one dead version and one
     /// live.
     #[inline(always)]
-    pub(crate) fn prune_pending(&mut self, behaviour: &Behaviour) -> Option<Settled> {
-        let pending = self.pending()?;
-        let updater = pending.xid;
-        if self.state.has(Flag::HasUnsettled) || self.prune_xid != updater || pending.root.0 == 0 {
+    pub(crate) fn prune_deferred(&mut self, behaviour: &Behaviour) -> Option<Settled> {
+        let deferred = self.deferred()?;
+        let updater = deferred.xid;
+        if self.state.has(Flag::HasUnsettled) || self.prune_xid != updater || deferred.root.0 == 0 {
             return None;
         }
-        let PendingUpdate { root, old, new, .. } = pending;
-        self.pending = PendingUpdate::NONE;
+        let DeferredUpdate { root, old, new, .. } = deferred;
+        self.deferred = DeferredUpdate::NONE;
         self.items[index_of(root)] = Packed::redirect(new);
         self.items[index_of(new)] =
-            Packed::settled_heap_only(pending.row, pending.xid, pending.lp_len, root);
-        self.pd_upper += aligned(pending.old_len);
+            Packed::settled_heap_only(deferred.row, deferred.xid, deferred.lp_len, root);
+        self.pd_upper += aligned(deferred.old_len);
         let mut settled = Settled::NOTHING;
         if root != old {
             settled.frees_item = true;
@@ -211,7 +212,7 @@ impl HeapPage {
         Some(settled)
     }
 
-    /// Writes what [`HeapPage::prune_pending`] has left open, for whoever does not update now.
+    /// Writes what [`HeapPage::prune_deferred`] has left open, for whoever does not update now.
     #[inline]
     pub(crate) fn leave_freed(&mut self, settled: Settled) {
         if settled.freed.0 != 0 {
@@ -229,7 +230,7 @@ impl HeapPage {
         old: OffsetNumber,
         xid: Xid,
         settled: Settled,
-    ) -> Option<InPlace> {
+    ) -> Option<HotUpdated> {
         let packed = self.items[index_of(old)];
         let is_simple = packed.settled_row().is_some()
             && u32::from(packed.lp_len) <= TOAST_TUPLE_THRESHOLD
@@ -237,22 +238,22 @@ impl HeapPage {
         if !is_simple {
             return None;
         }
-        if self.pending.new.0 != 0 || self.state.has(Flag::HasUnsettled) {
+        if self.deferred.new.0 != 0 || self.state.has(Flag::HasUnsettled) {
             if !self.is_first(old, &packed) {
                 return None;
             }
-            self.note_pending();
+            self.write_out_deferred();
         }
         let lp_len = packed.lp_len;
         let new = self.put_hot(old, &packed, (xid, lp_len), settled);
         self.state.set(Flag::IsSimple, true);
-        Some(InPlace { new, lp_len })
+        Some(HotUpdated { new, lp_len })
     }
 
     /// Whether no version comes before this settled one in its chain, nor behind it.
     #[inline(never)]
     fn is_first(&self, offset: OffsetNumber, packed: &Packed) -> bool {
-        if offset == self.pending.old || offset == self.pending.new {
+        if offset == self.deferred.old || offset == self.deferred.new {
             return false;
         }
         let root = packed.root;
@@ -269,14 +270,14 @@ impl HeapPage {
     /// Source: `PageAddItemExtended`, src/backend/storage/page/bufpage.c, in `heap_update`
     /// (REL_18_STABLE).
     pub(crate) fn hot_update(&mut self, old: OffsetNumber, xid: Xid, lp_len: u16) -> OffsetNumber {
-        self.note_pending();
+        self.write_out_deferred();
         let packed = self.items[index_of(old)];
         let new = self.put_hot(old, &packed, (xid, lp_len), Settled::NOTHING);
         assert!(self.pd_lower() <= self.pd_upper(), "tuple does not fit");
         new
     }
 
-    /// Notes a HOT update of what is at `old`; no other one is pending.
+    /// Notes a HOT update of what is at `old`; no other one is deferred.
     #[inline(always)]
     fn put_hot(
         &mut self,
@@ -302,7 +303,7 @@ impl HeapPage {
         self.pd_upper -= aligned(lp_len);
         self.set_prunable(xid);
         self.state.set(Flag::IsSimple, false);
-        self.pending = PendingUpdate {
+        self.deferred = DeferredUpdate {
             row,
             xid,
             old,

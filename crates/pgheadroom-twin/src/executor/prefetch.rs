@@ -1,8 +1,8 @@
-//! What transactions that will come need, asked for ahead of time.
+//! Prefetching into the processor's cache what transactions that will come need; changes nothing.
 
 use pgheadroom_layout::{BlockNumber, OffsetNumber};
 
-use crate::btree::look::LeafPart;
+use crate::btree::prefetch::LeafPart;
 use crate::executor::steady::Target;
 use crate::executor::table::Table;
 use crate::executor::{Assignment, Database, TableId};
@@ -17,8 +17,8 @@ const BYTES_PER_LOOKUP: usize = 256;
 
 /// What a transaction that will come needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LookAhead {
-    /// Its row's place and values.
+pub(crate) enum Prefetch {
+    /// Its row's TID and values.
     Row,
     /// The header of its page.
     Page,
@@ -36,7 +36,7 @@ pub(crate) enum LookAhead {
     Tids,
 }
 
-/// Where a statement by key will look.
+/// Where a statement by key will search.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LeafTarget {
     table: TableId,
@@ -62,10 +62,10 @@ struct Beside {
     position: usize,
 }
 
-/// Of how many other indexes leaves are asked for.
+/// Of how many other indexes leaves are prefetched.
 const BESIDE: usize = 2;
 
-/// How many versions of a key are asked for.
+/// How many versions of a key are prefetched.
 const VERSIONS: usize = 4;
 
 impl Database {
@@ -98,9 +98,9 @@ impl Database {
         }
     }
 
-    /// Where a statement by this key of an index will look, if it is the only column; asks for
+    /// Where a statement by this key of an index will search, if it is the only column; prefetches
     /// that leaf's header.
-    pub(crate) fn look_for_leaf(
+    pub(crate) fn prefetch_leaf(
         &self,
         table: TableId,
         index: usize,
@@ -111,9 +111,9 @@ impl Database {
             return None;
         }
         let index = of.btree_position(index);
-        let leaf = of.indexes.btrees[index].tree.look_for_leaf(key, None)?;
-        if let Some(row) = of.indexes.places.row_of(index, key) {
-            of.values.rows.look_ahead(row);
+        let leaf = of.indexes.btrees[index].tree.prefetch_leaf(key, None)?;
+        if let Some(row) = of.indexes.cached_tids.row_of(index, key) {
+            of.values.rows.prefetch_row(row);
         }
         Some(LeafTarget {
             table,
@@ -126,53 +126,53 @@ impl Database {
         })
     }
 
-    /// Asks for more of that leaf, and of others that an update with this SET clause needs.
-    pub(crate) fn look_at_leaf(
+    /// Prefetches more of that leaf, and of others that an update with this SET clause needs.
+    pub(crate) fn prefetch_search(
         &self,
         leaf: &mut LeafTarget,
         sets: &[Assignment<'_>],
-        what: LookAhead,
+        what: Prefetch,
     ) {
         let table = &self.tables[leaf.table.0];
         let tree = &table.indexes.btrees[leaf.index].tree;
         let pages = table.heap.pages();
         let page = |tid: Tid| pages.get(tid.block.0 as usize);
         match what {
-            LookAhead::Row => {}
-            LookAhead::Page => tree.look_at_leaf(leaf.leaf, leaf.key, LeafPart::Ends),
-            LookAhead::Items => tree.look_at_leaf(leaf.leaf, leaf.key, LeafPart::Middle),
-            LookAhead::Pages => {
-                let mut places = leaf.versions.iter_mut();
-                leaf.position = tree.each_ahead(leaf.leaf, leaf.key, |tid| {
-                    if let (Some(page), Some(place)) = (page(tid), places.next()) {
-                        page.look_at_header();
-                        *place = Some(tid);
+            Prefetch::Row => {}
+            Prefetch::Page => tree.prefetch_leaf_part(leaf.leaf, leaf.key, LeafPart::Ends),
+            Prefetch::Items => tree.prefetch_leaf_part(leaf.leaf, leaf.key, LeafPart::Middle),
+            Prefetch::Pages => {
+                let mut versions = leaf.versions.iter_mut();
+                leaf.position = tree.prefetch_heap_tids(leaf.leaf, leaf.key, |tid| {
+                    if let (Some(page), Some(version)) = (page(tid), versions.next()) {
+                        page.prefetch_header();
+                        *version = Some(tid);
                     }
                 });
             }
-            LookAhead::Leaves => table.look_for_others(leaf, sets),
-            LookAhead::Ends => {
+            Prefetch::Leaves => table.prefetch_other_leaves(leaf, sets),
+            Prefetch::Ends => {
                 for page in leaf.versions.into_iter().flatten().filter_map(page) {
-                    page.look_at_touched();
+                    page.prefetch_touched();
                 }
-                table.look_at_others(leaf, LeafPart::Ends);
+                table.prefetch_other_leaf_parts(leaf, LeafPart::Ends);
             }
-            LookAhead::Versions => {
+            Prefetch::Versions => {
                 for tid in leaf.versions.into_iter().flatten() {
                     if let Some(page) = page(tid) {
-                        page.look_at_version(tid.offset);
-                        page.look_at_link(tid.offset);
-                        page.look_at_unsettled();
+                        page.prefetch_tuple(tid.offset);
+                        page.prefetch_link(tid.offset);
+                        page.prefetch_unsettled();
                     }
                 }
-                tree.look_at_lists(leaf.leaf, leaf.position, leaf.key);
-                table.look_at_others(leaf, LeafPart::List);
+                tree.prefetch_posting_lists(leaf.leaf, leaf.position, leaf.key);
+                table.prefetch_other_leaf_parts(leaf, LeafPart::List);
             }
-            LookAhead::Tids => table.look_at_others(leaf, LeafPart::Tids),
+            Prefetch::Tids => table.prefetch_other_leaf_parts(leaf, LeafPart::Tids),
         }
     }
 
-    /// The transaction whose leaves were asked for comes next: searches may well end there.
+    /// The transaction whose leaves were prefetched comes next: searches may well end there.
     pub(crate) fn expect_leaves(&mut self, leaf: &LeafTarget) {
         let indexes = &mut self.tables[leaf.table.0].indexes.btrees;
         let tree = &mut indexes[leaf.index].tree;
@@ -183,21 +183,21 @@ impl Database {
         }
     }
 
-    /// Asks for the memory of an update that will come; changes nothing.
+    /// Prefetches the memory of a row that a statement by key will be about.
     #[inline(always)]
-    pub(crate) fn look_ahead(&self, target: Target, what: LookAhead) {
+    pub(crate) fn prefetch_target(&self, target: Target, what: Prefetch) {
         let table = &self.tables[target.table as usize];
-        if what == LookAhead::Row {
-            table.values.rows.look_ahead(target.row);
+        if what == Prefetch::Row {
+            table.values.rows.prefetch_row(target.row);
             return;
         }
-        let place = table.values.rows.tid(target.row);
-        let page = place.and_then(|tid| {
+        let cached = table.values.rows.tid(target.row);
+        let page = cached.and_then(|tid| {
             let page = table.heap.pages().get(tid.block.0 as usize)?;
             Some((page, tid.offset))
         });
         match page {
-            Some((page, offset)) if what == LookAhead::Items => page.look_at_items(offset),
+            Some((page, offset)) if what == Prefetch::Items => page.prefetch_items(offset),
             Some((page, _)) => prefetch(page),
             None => {}
         }
@@ -205,15 +205,15 @@ impl Database {
 }
 
 impl Table {
-    /// Where other indexes get entries, should the row's next version lie on the page of the last
-    /// one, or where that has no line pointer left on the page that took a tuple last; of an update
-    /// that is no HOT one.
-    fn look_for_others(&self, leaf: &mut LeafTarget, sets: &[Assignment<'_>]) {
+    /// Prefetches the leaves where other indexes get entries, should the row's next version lie on
+    /// the page of the last one, or where that has no line pointer left on the page that took a
+    /// tuple last; of an update that is no HOT one.
+    fn prefetch_other_leaves(&self, leaf: &mut LeafTarget, sets: &[Assignment<'_>]) {
         let blocks_hot = |one: &Assignment<'_>| self.indexes.blocks_hot[one.column];
         if self.indexes.btrees.len() < 2 || !sets.iter().any(blocks_hot) {
             return;
         }
-        let Some(row) = self.indexes.places.row_of(leaf.index, leaf.key) else {
+        let Some(row) = self.indexes.cached_tids.row_of(leaf.index, leaf.key) else {
             return;
         };
         let last = || leaf.versions.iter().flatten().last().copied();
@@ -232,7 +232,7 @@ impl Table {
             block,
             offset: OffsetNumber(0), // before all of the page
         };
-        let mut places = leaf.beside.iter_mut();
+        let mut besides = leaf.beside.iter_mut();
         for (index, other) in self.indexes.btrees.iter().enumerate() {
             let Some((column, _)) = other.slots_as_keys().filter(|_| index != leaf.index) else {
                 continue;
@@ -248,10 +248,10 @@ impl Table {
                 None => Some(slot).filter(|&slot| slot != NULL_SLOT),
             };
             if let Some(key) = key
-                && let Some(leaf) = other.tree.look_for_leaf(key, Some(tid))
-                && let Some(place) = places.next()
+                && let Some(leaf) = other.tree.prefetch_leaf(key, Some(tid))
+                && let Some(beside) = besides.next()
             {
-                *place = Some(Beside {
+                *beside = Some(Beside {
                     index,
                     key,
                     tid,
@@ -262,11 +262,11 @@ impl Table {
         }
     }
 
-    fn look_at_others(&self, leaf: &mut LeafTarget, part: LeafPart) {
+    fn prefetch_other_leaf_parts(&self, leaf: &mut LeafTarget, part: LeafPart) {
         for beside in leaf.beside.iter_mut().flatten() {
             let tree = &self.indexes.btrees[beside.index].tree;
-            let place = (beside.leaf, &mut beside.position);
-            tree.look_at_place(place, (beside.key, beside.tid), part);
+            let at = (beside.leaf, &mut beside.position);
+            tree.prefetch_insert_location(at, (beside.key, beside.tid), part);
         }
     }
 }

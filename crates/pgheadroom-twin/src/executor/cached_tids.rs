@@ -1,11 +1,11 @@
-//! Rows by their keys, and where their newest versions were seen last.
+//! Rows by their keys, and the TIDs of their newest versions as they were seen last.
 //!
 //! ```text
 //! key  first .. first + loaded - 1   row = key - first
 //!      from there on                 the row that was inserted with it last, from a list
 //! ```
 //!
-//! It is the index without its pages: a statement by key whose row has a place would find one
+//! It is the index without its pages: a statement by key whose row has a cached TID would find one
 //! entry, which leads to the root of the chain that is there.
 
 use crate::checkpoint::ForkId;
@@ -18,17 +18,17 @@ const NO_ROW: u32 = u32::MAX;
 /// each of which counts by itself. Others are found by the index.
 const GAP: usize = 1 << 14;
 
-/// Where the newest versions of rows were seen last, by a unique index over one integer column
-/// whose keys ascend with the loaded rows' numbers. A place is known only while the index has one
-/// entry at most for the row's key.
+/// TIDs of the newest versions of rows as they were seen last, by a unique index over one integer
+/// column whose keys ascend with the loaded rows' numbers. A TID is cached only while the index has
+/// one entry at most for the row's key.
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(super) struct CachedTids {
     index: Option<Known>,
     /// By key, from the first on that no loaded row has: the row inserted with it last.
     inserted: Vec<u32>,
 }
 
-/// The index by which places are known.
+/// The index by whose keys TIDs are cached.
 #[derive(Debug, Clone, Copy)]
 struct Known {
     position: usize,
@@ -39,8 +39,8 @@ struct Known {
     loaded: u32,
 }
 
-impl Places {
-    /// This index has these keys; it is the one to note places by, if there is none yet.
+impl CachedTids {
+    /// This index has these keys; it is the one to cache TIDs by, if there is none yet.
     pub fn offer(&mut self, position: usize, fork: ForkId, first: i64, loaded: u32) {
         self.index.get_or_insert(Known {
             position,
@@ -50,7 +50,7 @@ impl Places {
         });
     }
 
-    /// Whether places are known by this index.
+    /// Whether TIDs are cached by this index.
     pub fn are_by(&self, position: usize) -> bool {
         self.index.is_some_and(|known| known.position == position)
     }
@@ -71,18 +71,18 @@ impl Places {
     /// is here.
     pub fn note(&self, rows: &mut Rows, (index, key): (usize, i64), row: u32, tid: Tid) {
         if self.row_of(index, key) == Some(row) {
-            rows.set_place(row, tid);
+            rows.set_tid(row, tid);
         }
     }
 
-    /// A new row has got its entry with this key in the index with this fork; where it is, if that
+    /// A new row has got its entry with this key in the index with this fork; its TID, if that
     /// entry is the key's only one.
     pub fn learn(
         &mut self,
         rows: &mut Rows,
         (fork, key): (ForkId, i64),
         row: u32,
-        place: Option<Tid>,
+        tid: Option<Tid>,
     ) {
         let Some(known) = self.index.filter(|known| known.fork == fork) else {
             return;
@@ -99,12 +99,12 @@ impl Places {
             self.inserted.resize(at + 1, NO_ROW);
         }
         self.inserted[at] = row;
-        if let Some(tid) = place {
-            rows.set_place(row, tid);
+        if let Some(tid) = tid {
+            rows.set_tid(row, tid);
         }
     }
 
-    /// Other indexes take the place of the old ones.
+    /// Other indexes replace the old ones.
     pub fn start_over(&mut self) {
         self.index = None;
         self.inserted.clear();
@@ -119,11 +119,11 @@ impl Places {
 
     /// An entry with this key is added to the index with this fork, for this row.
     pub fn forget(&self, rows: &mut Rows, (fork, key): (ForkId, i64), row: u32) {
-        rows.forget_place(row);
+        rows.forget_tid(row);
         if let Some(known) = self.index.filter(|known| known.fork == fork)
             && let Some(row) = self.row_of(known.position, key)
         {
-            rows.forget_place(row);
+            rows.forget_tid(row);
         }
     }
 }

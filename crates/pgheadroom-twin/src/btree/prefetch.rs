@@ -1,4 +1,4 @@
-//! A leaf's memory, asked for ahead of time; changes nothing.
+//! Prefetching a leaf's memory into the processor's cache; changes nothing.
 
 use pgheadroom_layout::BlockNumber;
 
@@ -10,7 +10,7 @@ use crate::btree::slots::tid_of;
 use crate::memory::prefetch;
 use crate::page::Tid;
 
-/// So many entries of a key are looked at.
+/// So many entries of a key are prefetched.
 const FEW: usize = 8;
 
 /// What a search of a leaf will need, in the order in which one thing tells where the next is.
@@ -18,17 +18,17 @@ const FEW: usize = 8;
 pub(crate) enum LeafPart {
     /// Its first and last key, and of a search for a TID its first and last entry too.
     Ends,
-    /// Keys and items near the place of the key.
+    /// Keys and items near the position of the key.
     Middle,
     /// Of a search for a TID: the posting list around it.
     List,
-    /// Places in that list.
+    /// TIDs of that list.
     Tids,
 }
 
 impl Btree {
-    /// The leaf where a key of one column most likely belongs; asks for its header.
-    pub(crate) fn look_for_leaf(&self, key: i64, tid: Option<Tid>) -> Option<BlockNumber> {
+    /// The leaf where a key of one column most likely belongs; prefetches its header.
+    pub(crate) fn prefetch_leaf(&self, key: i64, tid: Option<Tid>) -> Option<BlockNumber> {
         if self.definition.key_columns != 1 {
             return None;
         }
@@ -42,14 +42,14 @@ impl Btree {
             let position = lower_bound(search, page, Tie::PivotIsSmaller).checked_sub(1)?;
             block = (position < page.len()).then(|| page.item(position).child())?;
             if level == 0 {
-                self.known_page(block)?.look_at_header();
+                self.known_page(block)?.prefetch_header();
             }
         }
         Some(block)
     }
 
-    /// Asks for a part of that leaf, which a search for this key needs.
-    pub(crate) fn look_at_leaf(&self, leaf: BlockNumber, key: i64, part: LeafPart) {
+    /// Prefetches a part of that leaf, which a search for this key needs.
+    pub(crate) fn prefetch_leaf_part(&self, leaf: BlockNumber, key: i64, part: LeafPart) {
         let Some(page) = self.known_page(leaf).filter(|page| !page.is_empty()) else {
             return;
         };
@@ -66,16 +66,17 @@ impl Btree {
                 let position = guess((*first, *last), key, codes.len() - 1);
                 // From there on all move to make room for an entry.
                 codes[position..].iter().step_by(8).for_each(prefetch);
-                page.slots().look_at_rest(page.first_data() + position);
+                page.slots().prefetch_from(page.first_data() + position);
             }
             LeafPart::List | LeafPart::Tids => {}
         }
     }
 
-    /// The same of a search for this key and TID, whose place is noted once it is known.
-    pub(crate) fn look_at_place(
+    /// The same of a search for where an entry with this key and TID is inserted, whose position is
+    /// noted once it is known.
+    pub(crate) fn prefetch_insert_location(
         &self,
-        (leaf, place): (BlockNumber, &mut usize),
+        (leaf, position): (BlockNumber, &mut usize),
         (key, tid): (i64, Tid),
         part: LeafPart,
     ) {
@@ -87,7 +88,7 @@ impl Btree {
             LeafPart::Ends => {
                 prefetch(&page.codes()[0]);
                 prefetch(&page.codes()[page.len() - 1]);
-                page.slots().look_at_ends();
+                page.slots().prefetch_ends();
             }
             LeafPart::Middle => {}
             LeafPart::List => {
@@ -95,20 +96,20 @@ impl Btree {
                     values: &[key],
                     tid: Some(tid),
                 };
-                *place = lower_bound(search, page, Tie::PivotIsSmaller);
-                page.slots().look_at_list(*place);
+                *position = lower_bound(search, page, Tie::PivotIsSmaller);
+                page.slots().prefetch_posting_list(*position);
             }
-            LeafPart::Tids => page.slots().look_at_tids(*place),
+            LeafPart::Tids => page.slots().prefetch_posting_tids(*position),
         }
     }
 
-    /// What entries with this key on a leaf lead to, those apart that scans found dead; a few are
-    /// enough. Where the first entry is.
-    pub(crate) fn each_ahead(
+    /// Calls `prefetch` for what entries with this key on a leaf lead to, those apart that scans
+    /// found dead, and prefetches their posting lists; a few are enough. Where the first entry is.
+    pub(crate) fn prefetch_heap_tids(
         &self,
         leaf: BlockNumber,
         key: i64,
-        mut look: impl FnMut(Tid),
+        mut prefetch: impl FnMut(Tid),
     ) -> usize {
         let page = self.known_page(leaf);
         let Some(page) = page.filter(|page| page.is_leaf() && !page.is_empty()) else {
@@ -122,19 +123,19 @@ impl Btree {
         let first = lower_bound(search, page, Tie::PivotIsSmaller);
         let equal = (first..page.len()).take_while(|&position| codes[position] == key);
         for position in equal.filter(|&position| !slots.is_dead(position)).take(FEW) {
-            look(tid_of(slots.tid_number(position).cast_unsigned()));
-            slots.look_at_list(position);
+            prefetch(tid_of(slots.tid_number(position).cast_unsigned()));
+            slots.prefetch_posting_list(position);
         }
         first
     }
 
-    /// Asks for the TIDs of posting lists with this key, whose first entry is at this place.
-    pub(crate) fn look_at_lists(&self, leaf: BlockNumber, position: usize, key: i64) {
+    /// Prefetches the TIDs of posting lists with this key, whose first entry is at this position.
+    pub(crate) fn prefetch_posting_lists(&self, leaf: BlockNumber, position: usize, key: i64) {
         if let Some(page) = self.known_page(leaf).filter(|page| page.is_leaf()) {
             let of_key = page.codes().iter().skip(position).take(FEW);
             let count = of_key.take_while(|&&code| code == key).count();
             let lists = position..position + count;
-            lists.for_each(|position| page.slots().look_at_tids(position));
+            lists.for_each(|position| page.slots().prefetch_posting_tids(position));
         }
     }
 
