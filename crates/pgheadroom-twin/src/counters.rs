@@ -44,6 +44,7 @@ pub struct TableXactStatus {
 
 impl TableCounters {
     /// Adds what a transaction has done, when it ends.
+    #[inline]
     pub fn end_transaction(&mut self, done: TableXactStatus, is_commit: bool) {
         let (inserted, updated) = (i64::from(done.inserted), i64::from(done.updated));
         let deleted = i64::from(done.deleted);
@@ -56,20 +57,6 @@ impl TableCounters {
             self.n_dead_tup += inserted + updated;
         }
         self.n_ins_since_vacuum += u64::from(done.inserted);
-    }
-
-    /// A statement has made a HOT update.
-    #[inline]
-    pub(crate) fn hot_update(&mut self) {
-        self.n_tup_upd += 1;
-        self.n_tup_hot_upd += 1;
-    }
-
-    /// A transaction has committed one update, and nothing else.
-    #[inline]
-    pub(crate) fn end_update(&mut self) {
-        self.n_dead_tup += 1;
-        self.n_mod_since_analyze += 1;
     }
 
     /// An update was of a version on a page that was there when the fillfactor was set.

@@ -35,7 +35,6 @@ mod brin;
 mod build;
 mod cached_tids;
 mod change;
-mod change_fixed;
 mod changed_rows;
 mod class_statistics;
 mod compression;
@@ -66,6 +65,7 @@ mod parked;
 mod part;
 mod pending_lists;
 mod prefetch;
+mod prune_opt;
 mod reindex;
 mod replaced;
 mod rewrite;
@@ -79,10 +79,10 @@ mod session;
 mod session_table;
 #[cfg(test)]
 mod sizes;
-mod steady;
 mod table;
 mod text_order;
 mod toast;
+mod update;
 mod vacuum;
 mod wait;
 
@@ -103,8 +103,8 @@ pub use rewrite::Rewritten;
 pub use rewrite_online::OnlineRewrite;
 pub(crate) use session::Scanned;
 pub use session::SessionId;
-pub(crate) use steady::Target;
 pub use table::{Table, TableDefinition};
+pub(crate) use update::Target;
 pub use vacuum::{ParallelSettings, Relation, RunningVacuum, VacuumStep};
 
 pub use crate::row::{Assignment, Assignments, Change, ColumnDefinition, Row};
@@ -181,9 +181,9 @@ pub struct Database {
     sessions: session::Sessions,
     /// The table that has a watched page.
     watched: Option<TableId>,
-    /// Whether simple updates may take the short way (`steady`).
-    takes_short_way: bool,
-    short_ways: u64,
+    /// Whether simple updates may take the fast path (`steady`).
+    uses_fast_path: bool,
+    fast_updates: u64,
     copies_online: rewrite_online::InProgress,
     compression: compression::Compression,
     freeze_ages: parameters::FreezeAges<u32>,
@@ -206,8 +206,8 @@ impl Database {
             statement: 0,
             sessions: session::Sessions::default(),
             watched: None,
-            takes_short_way: true,
-            short_ways: 0,
+            uses_fast_path: true,
+            fast_updates: 0,
             copies_online: rewrite_online::InProgress::default(),
             compression: compression::Compression::default(),
             freeze_ages: parameters::FreezeAges::DEFAULT,

@@ -15,13 +15,14 @@ use pgheadroom_layout::{BlockNumber, HeapFillfactor, LayoutError, OffsetNumber};
 
 use crate::fsm::{FreeSpaceMap, Modified};
 use crate::hint::{self, Check};
-use crate::page::{HeapPage, Settled, Tid, Tuple, XmaxHint};
+use crate::page::{HeapPage, Tid, Tuple, XmaxHint};
 use crate::prune::{self, PrunePlan, PruneResult};
 use crate::transaction::{Outcome, Transactions, Xid};
 use crate::vm::{Visibility, VisibilityMap};
 use crate::watch::{self, EventKind, Watch};
 
 mod bulk;
+mod hot_update;
 mod rewrite;
 mod room;
 mod row_lock;
@@ -228,19 +229,6 @@ impl Heap {
             self.note(block, || event);
         }
         visit
-    }
-
-    /// Prunes a page that is simple; see [`HeapPage::prune_deferred`].
-    #[inline(always)]
-    pub(crate) fn prune_deferred(&mut self, block: BlockNumber) -> Option<Settled> {
-        self.pages[block.0 as usize].prune_deferred(&self.behaviour)
-    }
-
-    /// The row whose newest version is at this TID; see [`HeapPage::live_row`].
-    #[inline(always)]
-    pub(crate) fn live_row(&self, tid: Tid, transactions: &impl Transactions) -> Option<u32> {
-        let page = self.pages.get(tid.block.0 as usize)?;
-        page.live_row(tid.offset, transactions)
     }
 
     /// The root of the chain that a version of this row is in, if it is known and somebody may need

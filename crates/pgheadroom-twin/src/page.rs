@@ -27,7 +27,7 @@ mod settling;
 mod state;
 mod touched;
 
-pub(crate) use deferred::{HotUpdated, Settled};
+pub(crate) use deferred::Settled;
 pub use packed::TupleMut;
 pub(crate) use packed::{Plain, Replaced};
 

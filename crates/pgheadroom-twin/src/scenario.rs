@@ -27,7 +27,7 @@ mod step;
 
 pub use step::{Command, Done, End, Step};
 
-/// Plays steps on a profile's tables, freshly loaded; simple updates may take the short way, which
+/// Plays steps on a profile's tables, freshly loaded; simple updates may take the fast path, which
 /// changes nothing.
 ///
 /// # Errors
@@ -39,7 +39,7 @@ pub fn play(
     spec: &ProfileSpec,
     steps: &[Step],
     version: PgVersion,
-    takes_short_way: bool,
+    uses_fast_path: bool,
 ) -> Result<(Database, Outcome, Vec<Done>), ProfileError> {
     support::check(spec, &Conditions::default())?;
     let mut db = load::database(&spec.server, version);
@@ -51,7 +51,7 @@ pub fn play(
         let numbers = (number, place);
         operations.push(ProfileOperation::new(operation, numbers, table, loaded)?);
     }
-    db.take_short_way(takes_short_way);
+    db.use_fast_path(uses_fast_path);
     db.close_statement(false);
     db.forget_target_blocks();
     db.wal_mut().reset_totals();

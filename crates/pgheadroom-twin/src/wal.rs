@@ -26,7 +26,7 @@ pub(crate) use compression::Uncompressed;
 pub(crate) use fork_log::ForkLog;
 pub use record_type::{GinRecord, HashRecord, ModelRecord, RecordType};
 
-/// Records of a table by type: places of [`RecordType::place`].
+/// Records of a table by type, in the order of [`RecordType::index`].
 type Sums = [Totals; RecordType::PLACES];
 
 /// Number and size of records.
@@ -419,6 +419,13 @@ impl Wal {
     #[inline]
     pub(crate) fn is_logged(&self, fork: ForkId, block: BlockNumber) -> bool {
         self.pages.is_logged(fork, block)
+    }
+
+    /// The same of a record for which nothing else was announced.
+    #[inline(always)]
+    pub(crate) fn is_logged_alone(&self, fork: ForkId, block: BlockNumber) -> bool {
+        let is_alone = self.named.is_none() & (self.images.wal_fpi == 0);
+        is_alone && self.is_logged(fork, block)
     }
 
     /// Whether a page was changed since it was written last.

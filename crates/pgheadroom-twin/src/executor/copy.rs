@@ -107,7 +107,7 @@ impl Database {
         table.session.changed.begin(self.statement);
         let inserted = u32::try_from(batch.len()).expect("a small batch");
         table.counters.n_tup_ins += u64::from(inserted);
-        table.session.pending.inserted += inserted;
+        table.session.trans.inserted += inserted;
         for placed in pages.iter().flatten() {
             let row = table.row_at(placed.tid);
             let entries = Entries {

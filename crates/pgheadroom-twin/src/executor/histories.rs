@@ -1,7 +1,7 @@
 //! Random histories of several sessions, statement by statement: what they leave is the same
-//! whether updates may take the short ways or not.
+//! whether updates may take the fast paths or not.
 //!
-//! Beside what `tests/steady_path.rs` draws, here are savepoints, cursors, foreign keys, COPY, row
+//! Beside what `tests/fast_path.rs` draws, here are savepoints, cursors, foreign keys, COPY, row
 //! locks that do not wait, repeatable read, and a VACUUM beside all of them.
 
 use crate::executor::cursor::CursorScan;
@@ -83,7 +83,7 @@ fn row(key: i64) -> Vec<Value> {
 }
 
 impl History {
-    fn new(seed: u64, takes_short_way: bool) -> Self {
+    fn new(seed: u64, uses_fast_path: bool) -> Self {
         let mut prng = Prng::from_seed(seed);
         let version = one_of(&mut prng, &["15.18", "16.14", "17.10", "18.4"]);
         let version: PgVersion = version.parse().unwrap();
@@ -136,7 +136,7 @@ impl History {
         }
         db.vacuum(child);
         db.checkpoint();
-        db.take_short_way(takes_short_way);
+        db.use_fast_path(uses_fast_path);
         db.open_sessions(CLIENTS + 1);
         if prng.random(1, 3) == 1 {
             db.switch_to(SessionId(1));
@@ -367,8 +367,8 @@ impl History {
             self.log
                 .push(format!("{values:?} {places:?} {:?}", of.counters()));
         }
-        let short_ways = self.db.short_ways();
-        (self.log, short_ways)
+        let fast_updates = self.db.fast_updates();
+        (self.log, fast_updates)
     }
 }
 
@@ -396,12 +396,12 @@ fn with_action<T>(
 
 /// Every result, the log's totals after each statement, values, places and counters.
 #[test]
-fn short_ways_change_nothing() {
-    let mut short_ways = 0;
+fn fast_paths_change_nothing() {
+    let mut fast_updates = 0;
     for seed in 0..150 {
         let (short, taken) = History::new(seed, true).play();
         let (long, none) = History::new(seed, false).play();
-        short_ways += taken;
+        fast_updates += taken;
         assert_eq!(none, 0);
         let differ = short
             .iter()
@@ -410,5 +410,5 @@ fn short_ways_change_nothing() {
         assert_eq!(differ.map(|at| (&short[at], &long[at])), None, "{seed}");
         assert_eq!(short.len(), long.len(), "{seed}");
     }
-    assert!(short_ways > 200, "{short_ways}");
+    assert!(fast_updates > 200, "{fast_updates}");
 }

@@ -189,7 +189,7 @@ impl Table {
         loading.page_items = self.heap.pages()[block.0 as usize].items_expected();
         wal.record_all(self.forks.main, RecordType::HeapInsert, placed, bytes);
         self.counters.n_tup_ins += u64::from(placed);
-        self.session.pending.inserted += placed;
+        self.session.trans.inserted += placed;
         Ok(left_over)
     }
 

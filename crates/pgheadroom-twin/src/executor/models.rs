@@ -1,6 +1,5 @@
 //! Where a model is asked, and what it may ask of a table ([`crate::executor::model`]).
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use pgheadroom_layout::page::{BLCKSZ, SIZE_OF_PAGE_HEADER};
@@ -10,7 +9,6 @@ use pgheadroom_layout::{BlockNumber, LayoutError, OffsetNumber};
 use crate::btree::key::SearchKey;
 use crate::btree::search::{Tie, lower_bound};
 use crate::btree::{Btree, BtreePage};
-use crate::executor::fetch::HeapAccess;
 use crate::executor::model::{InPlace, Model, NewRow};
 use crate::executor::table::Table;
 use crate::executor::{Database, StatementError};
@@ -222,14 +220,6 @@ impl Table {
     /// [`LayoutError`] when it fits no page.
     pub fn takes_version(&self, block: BlockNumber, tuple_bytes: u16) -> Result<bool, LayoutError> {
         self.heap.takes_version(block, tuple_bytes)
-    }
-
-    /// A reader comes to a page and may prune it.
-    ///
-    /// Source: `heap_page_prune_opt`, src/backend/access/heap/pruneheap.c (REL_18_STABLE).
-    pub fn prune_opt(&mut self, block: BlockNumber, procs: &ProcArray, wal: &mut Wal) {
-        let wal = RefCell::new(wal);
-        HeapAccess::new(self.heap_parts(), procs, &wal, None).prune_opt(block);
     }
 
     /// Bytes that such a row needs free on a page, the reserve with it.

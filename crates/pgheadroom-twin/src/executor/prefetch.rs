@@ -3,7 +3,7 @@
 use pgheadroom_layout::{BlockNumber, OffsetNumber};
 
 use crate::btree::prefetch::LeafPart;
-use crate::executor::steady::Target;
+use crate::executor::Target;
 use crate::executor::table::Table;
 use crate::executor::{Assignment, Database, TableId};
 use crate::memory::{Pieces, prefetch};
@@ -75,7 +75,7 @@ impl Database {
     /// Measured: moving a KB takes 4 us, and an update in a large table then takes 60 ns less.
     pub(crate) fn gather_memory(&self, transactions: u64) {
         let mut pieces = Pieces::default();
-        let uses_trees = self.short_ways < transactions / 2;
+        let uses_trees = self.fast_updates < transactions / 2;
         for table in &self.tables {
             table.values.rows.pieces(&mut pieces);
             pieces.add(table.heap.pages());

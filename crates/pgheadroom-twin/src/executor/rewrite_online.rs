@@ -32,11 +32,11 @@ use crate::wal::{Totals, Wal};
 const APPLIED_AT_ONCE: usize = 1000;
 
 /// How many online rewrites are in progress: meanwhile every update has to be noted, so none takes
-/// the short way.
+/// the fast path.
 #[derive(Debug, Default)]
 pub(super) struct InProgress {
     count: u32,
-    took_short_way: bool,
+    used_fast_path: bool,
 }
 
 impl InProgress {
@@ -44,17 +44,17 @@ impl InProgress {
         self.count > 0
     }
 
-    fn begin(&mut self, takes_short_way: &mut bool) {
+    fn begin(&mut self, uses_fast_path: &mut bool) {
         if self.count == 0 {
-            self.took_short_way = std::mem::take(takes_short_way);
+            self.used_fast_path = std::mem::take(uses_fast_path);
         }
         self.count += 1;
     }
 
-    fn end(&mut self, takes_short_way: &mut bool) {
+    fn end(&mut self, uses_fast_path: &mut bool) {
         self.count -= 1;
         if self.count == 0 {
-            *takes_short_way = self.took_short_way;
+            *uses_fast_path = self.used_fast_path;
         }
     }
 }
@@ -102,7 +102,7 @@ impl Database {
             versions: rows.len() as u64,
             ..Rewritten::default()
         };
-        self.copies_online.begin(&mut self.takes_short_way);
+        self.copies_online.begin(&mut self.uses_fast_path);
         Ok(OnlineRewrite {
             table,
             snapshot: self.procs.hold(),
@@ -182,7 +182,7 @@ impl Database {
         }
         self.settle_images();
         self.count_rewrite(&mut rewrite, before);
-        self.copies_online.end(&mut self.takes_short_way);
+        self.copies_online.end(&mut self.uses_fast_path);
         let table = &self.tables[rewrite.table.0];
         rewrite.done.heap_pages[1] = table.heap.page_count();
         rewrite.done.index_pages[1] = table.index_pages().iter().sum();
@@ -195,7 +195,7 @@ impl Database {
         std::mem::swap(old, &mut *rewrite.new);
         let (new, old) = (&mut self.tables[table.0], &rewrite.new);
         new.switch_to(session);
-        new.scratch.takes_long_way = old.scratch.takes_long_way;
+        new.scratch.without_fast_path = old.scratch.without_fast_path;
         new.counters = old.counters;
         for fork in old.forks() {
             self.wal.drop_fork(fork);

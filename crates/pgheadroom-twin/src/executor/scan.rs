@@ -65,7 +65,7 @@ impl Database {
             .values
             .rows
             .tid(row)
-            .filter(|_| self.may_take_short_way())?;
+            .filter(|_| self.may_use_fast_path())?;
         let root = of.heap.root_of(cached, row, &self.procs)?;
         let statement = self.begin_statement();
         let of = &mut self.tables[table.0];

@@ -20,8 +20,8 @@ pub(super) struct SessionTable {
     pub target: InsertTargetBlock,
     /// Rows that the last statement changed.
     pub changed: ChangedRows,
-    /// What the transaction has done, for the statistics.
-    pub pending: TableXactStatus,
+    /// What the transaction has done, for the statistics (`PgStat_TableXactStatus`).
+    pub trans: TableXactStatus,
     /// Rows that it changed, and their values before.
     pub undo: Vec<u32>,
     pub undo_slots: Vec<i64>,
@@ -55,7 +55,7 @@ impl SessionTable {
         let has_changed = !self.undo.is_empty() | !self.undo_texts.is_empty();
         let has_changed = has_changed | (self.changed.statement() != 0);
         let is_over = !has_changed & self.marks.is_empty() & self.changes.is_empty();
-        is_over && self.pending == TableXactStatus::default()
+        is_over && self.trans == TableXactStatus::default()
     }
 
     /// Whether the running statement has such pages pinned as [`SessionTable::pinned`] says.

@@ -107,8 +107,8 @@ pub(super) struct Indexes {
     pub blocks_hot: Vec<bool>,
     /// By column: whether a BRIN index wants to know of its change in a HOT update.
     pub is_summarized: Vec<bool>,
-    /// By column: whether an update of it is as simple as can be.
-    pub stays_in_place: Vec<bool>,
+    /// By column: whether its change is that of a slot alone (`update/new_values.rs`).
+    pub is_fixed: Vec<bool>,
     /// Where the keys by which rows are found are no numbers.
     pub key_numbers: Option<Box<KeyNumbers>>,
     /// TIDs of rows that are found without a scan.
@@ -146,7 +146,7 @@ pub(super) struct Scratch {
     /// Length of the record of the commonest pruning: one redirect, and no or one unused item.
     pub prune_bytes: [u32; 2],
     /// Whether updates of fixed columns go the way of all others.
-    pub takes_long_way: bool,
+    pub without_fast_path: bool,
 }
 
 /// Slots of a row before its update and after it, and the columns that differ.
@@ -385,7 +385,7 @@ impl Table {
         if session.is_idle() {
             return;
         }
-        let done = std::mem::take(&mut session.pending);
+        let done = std::mem::take(&mut session.trans);
         if done != TableXactStatus::default() {
             self.counters.end_transaction(done, is_commit);
         }

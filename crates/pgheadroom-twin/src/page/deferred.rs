@@ -69,15 +69,6 @@ impl Settled {
     };
 }
 
-/// What a HOT update made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct HotUpdated {
-    /// The new version's line pointer.
-    pub new: OffsetNumber,
-    /// Its length.
-    pub lp_len: u16,
-}
-
 impl HeapPage {
     /// The deferred update, if there is one.
     #[inline]
@@ -223,14 +214,14 @@ impl HeapPage {
     /// As [`HeapPage::hot_update`], of a settled tuple by a version of the same length, if that
     /// fits beside it and whoever comes to it by the index finds nothing to note on the way; `None`
     /// when it is not that simple, and nothing was done then. `settled` is what pruning has left
-    /// open just before.
+    /// open just before. The new version's line pointer and length.
     #[inline(always)]
     pub(crate) fn simple_hot_update(
         &mut self,
         old: OffsetNumber,
         xid: Xid,
         settled: Settled,
-    ) -> Option<HotUpdated> {
+    ) -> Option<(OffsetNumber, u16)> {
         let packed = self.items[index_of(old)];
         let is_simple = packed.settled_row().is_some()
             && u32::from(packed.lp_len) <= TOAST_TUPLE_THRESHOLD
@@ -247,7 +238,7 @@ impl HeapPage {
         let lp_len = packed.lp_len;
         let new = self.put_hot(old, &packed, (xid, lp_len), settled);
         self.state.set(Flag::IsSimple, true);
-        Some(HotUpdated { new, lp_len })
+        Some((new, lp_len))
     }
 
     /// Whether no version comes before this settled one in its chain, nor behind it.

@@ -33,8 +33,16 @@ impl ProcArray {
     ///
     /// Source: `ConditionalLockBufferForCleanup`, src/backend/storage/buffer/bufmgr.c
     /// (REL_18_STABLE).
+    #[inline]
     pub(crate) fn is_pinned(&self, fork: ForkId, block: BlockNumber) -> bool {
         let page = (fork, block);
+        if self.others.len() == 1 {
+            return self.mine.cursor_slot == Some(page); // there is no other backend
+        }
+        self.is_pinned_by_some(page)
+    }
+
+    fn is_pinned_by_some(&self, page: (ForkId, BlockNumber)) -> bool {
         let has = |other: &Backend| other.cursor_slot == Some(page) || other.pins.contains(&page);
         self.slots.contains(&packed(Some(page)))
             || self.mine.cursor_slot == Some(page)

@@ -88,15 +88,6 @@ impl RowType {
             let slot = old[column];
             let changed_slot = match &assigned.change {
                 Change::Same => continue,
-                Change::Next { grows_bytes } => self.next(column, slot, *grows_bytes, texts)?,
-                Change::Label(number) => *number,
-                Change::NextKey { .. } | Change::Add(_) if slot == NULL_SLOT => continue,
-                Change::NextKey { last } => self.add(column, slot % last, 1)?,
-                Change::Add(addend) => {
-                    let kind = self.columns[column].kind;
-                    assert!(!kind.is_kept() && !kind.is_float(), "an integer column");
-                    self.add(column, slot, *addend)?
-                }
                 Change::Computed(compute) => {
                     let row = Row {
                         row_type: self,
@@ -106,6 +97,7 @@ impl RowType {
                     let value = compute(row);
                     self.slot(column, value, texts)?
                 }
+                of_column => self.next_slot(column, slot, of_column, texts)?,
             };
             if self.is_equal(column, slot, changed_slot, texts) {
                 self.give_up(column, changed_slot, slot, texts);
@@ -139,9 +131,34 @@ impl RowType {
         (slot != NULL_SLOT).then(sum)
     }
 
-    /// The new slot of a column that holds no string; `None` when there is an error to tell.
+    /// The new slot of a column by a change that asks for no other.
+    #[inline]
+    fn next_slot(
+        &self,
+        column: usize,
+        slot: i64,
+        change: &Change<'_>,
+        texts: &mut Texts,
+    ) -> Result<i64, ValueError> {
+        match change {
+            Change::Next { grows_bytes } => self.next(column, slot, *grows_bytes, texts),
+            Change::Label(number) => Ok(*number),
+            Change::Same => Ok(slot),
+            Change::NextKey { .. } | Change::Add(_) if slot == NULL_SLOT => Ok(slot),
+            Change::NextKey { last } => self.add(column, slot % last, 1),
+            Change::Add(addend) => {
+                let kind = self.columns[column].kind;
+                assert!(!kind.is_kept() && !kind.is_float(), "an integer column");
+                self.add(column, slot, *addend)
+            }
+            Change::Computed(_) => unreachable!("computed of a whole row"),
+        }
+    }
+
+    /// The new slot of a column that holds no string; `None` when there is an error to tell, or it
+    /// is computed of a whole row.
     #[inline(always)]
-    pub(crate) fn changed_slot(
+    pub(crate) fn fixed_slot(
         &self,
         column: usize,
         slot: i64,
@@ -151,15 +168,10 @@ impl RowType {
         if let Some(grown) = self.grown(column, slot, change) {
             return grown;
         }
-        match change {
-            Change::Same => Some(slot),
-            Change::Label(number) => Some(*number),
-            Change::Computed(_) => None, // of a NULL too
-            _ if slot == NULL_SLOT => Some(slot),
-            Change::Add(addend) => self.add(column, slot, *addend).ok(),
-            Change::Next { .. } => self.next(column, slot, 0, texts).ok(),
-            Change::NextKey { .. } => None,
+        if matches!(change, Change::Computed(_)) {
+            return None;
         }
+        self.next_slot(column, slot, change, texts).ok()
     }
 
     /// Drops the string of a slot that is not needed, unless it is the same as `kept`.

@@ -59,7 +59,7 @@ impl Recorded {
     /// Plays it in the twin.
     pub fn play(
         &self,
-        takes_short_way: bool,
+        uses_fast_path: bool,
     ) -> Result<(ProfileSpec, Database, Outcome, Vec<Done>), ProfileError> {
         let spec = ProfileSpec::from_json(&self.content["profile"].to_string())?;
         let version = self.version.parse().unwrap();
@@ -71,7 +71,7 @@ impl Recorded {
             }
             Some(steps) => {
                 let steps: Vec<Step> = serde_json::from_value(steps.clone()).unwrap();
-                scenario::play(&spec, &steps, version, takes_short_way)?
+                scenario::play(&spec, &steps, version, uses_fast_path)?
             }
         };
         Ok((spec, db, outcome, done))
@@ -92,8 +92,8 @@ impl Recorded {
         found
     }
 
-    fn differences_of(&self, takes_short_way: bool) -> Vec<String> {
-        let (spec, db, outcome, done) = match self.play(takes_short_way) {
+    fn differences_of(&self, uses_fast_path: bool) -> Vec<String> {
+        let (spec, db, outcome, done) = match self.play(uses_fast_path) {
             Ok(played) => played,
             Err(error) => return vec![format!("not played: {error}")],
         };

@@ -28,7 +28,7 @@ impl Table {
         }
     }
 
-    /// What the version here holds. One that was changed in the short way, in a number, has its
+    /// What the version here holds. One that was changed in the fast path, in a number, has its
     /// successor's values; one that was rolled back, its row's.
     pub(super) fn body(&self, mut tid: Tid, version: &Tuple) -> Body {
         let mut tuple = *version;

@@ -1,4 +1,4 @@
-//! The short way of simple updates against the long one: random histories of one client and of
+//! The fast path of simple updates against the slow one: random histories of one client and of
 //! several give the same figures, and the same places of everything, whether updates may take it or
 //! not, and whether transactions are drawn ahead of their turn or in it.
 
@@ -274,11 +274,11 @@ fn loaded(case: &Case) -> (Database, TableId) {
     (db, table)
 }
 
-/// What a history leaves behind, and how many updates took the short way.
-fn play(case: &Case, takes_short_way: bool) -> (Vec<String>, u64) {
+/// What a history leaves behind, and how many updates took the fast path.
+fn play(case: &Case, uses_fast_path: bool) -> (Vec<String>, u64) {
     let (mut db, table) = loaded(case);
-    db.take_short_way(takes_short_way);
-    let mut workload = Random::new(case, table, takes_short_way);
+    db.use_fast_path(uses_fast_path);
+    let mut workload = Random::new(case, table, uses_fast_path);
     let names = ["t".to_owned()];
     let mut left = Vec::new();
     let mut held = Vec::new();
@@ -320,7 +320,7 @@ fn play(case: &Case, takes_short_way: bool) -> (Vec<String>, u64) {
     let (all, updates) = (db.wal().of_table(table.0), db.wal().update_bytes(table.0));
     assert!(updates <= all.wal_bytes - all.wal_fpi_bytes);
     left.push(format!("{updates} bytes of updates"));
-    (left, db.short_ways())
+    (left, db.fast_updates())
 }
 
 proptest! {
@@ -383,9 +383,9 @@ fn updates_alone_log_all() {
     }
 }
 
-/// On a steady table nearly every update takes the short way, of several clients most of them.
+/// On a steady table nearly every update takes the fast path, of several clients most of them.
 #[test]
-fn steady_tables_take_the_short_way() {
+fn steady_tables_take_the_fast_path() {
     let mut case = Case {
         clients: 1,
         repeatable_read: false,
