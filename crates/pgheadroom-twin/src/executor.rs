@@ -13,17 +13,15 @@
 //! scans, parallel plans, triggers but those of foreign keys.
 
 use pgheadroom_layout::wal_record::heap_confirm;
-use pgheadroom_layout::{Behaviour, BlockNumber, HeapFillfactor, LayoutError};
+use pgheadroom_layout::{Behaviour, BlockNumber, LayoutError};
 
-use crate::btree;
 use crate::checkpoint::ForkId;
 use crate::counters::TableCounters;
 use crate::lock_options::{LockTupleMode, LockWaitPolicy};
 use crate::memory_settings::MemorySettings;
 use crate::object_ids::{OIDS_OF_TABLE, OIDS_OF_TOAST_TABLE};
-use crate::page::Tid;
 use crate::procarray::ProcArray;
-use crate::transaction::{Transactions, Xid};
+use crate::transaction::Xid;
 use crate::value::{Value, ValueError};
 use crate::wal::{RecordType, Wal, WalSettings};
 use crate::watch::PageLife;
@@ -77,11 +75,13 @@ mod rows;
 mod scan;
 mod session;
 mod session_table;
+mod settings;
 #[cfg(test)]
 mod sizes;
 mod table;
 mod text_order;
 mod toast;
+mod transaction;
 mod update;
 mod vacuum;
 mod wait;
@@ -109,7 +109,6 @@ pub use vacuum::{ParallelSettings, Relation, RunningVacuum, VacuumStep};
 
 pub use crate::row::{Assignment, Assignments, Change, ColumnDefinition, Row};
 
-use fetch::{Fetched, HeapAccess};
 use parked::Parked;
 
 /// A table of a [`Database`].
@@ -236,33 +235,10 @@ impl Database {
         Ok(TableId(self.tables.len() - 1))
     }
 
-    /// Objects are made that are no part of this, with so many OIDs.
-    pub const fn skip_object_ids(&mut self, count: u32) {
-        self.procs.object_ids.skip(count);
-    }
-
-    /// From now on it is drawn from this seed which rows of larger tables ANALYZE samples, and how
-    /// many values of statistics are out of line; what depends on it is counted.
-    pub const fn draw_statistics(&mut self, seed: u64) {
-        self.samples.seed = seed;
-        self.procs.object_ids.draw(seed);
-    }
-
-    /// Of the table's statistics so many values may be out of line.
-    pub fn set_long_statistics(&mut self, table: TableId, at_most: u32) {
-        self.tables[table.0].class.long_statistics = at_most;
-    }
-
     /// Values out of line whose pointers may share other bytes with those that they replaced.
     #[must_use]
     pub const fn pointers_in_doubt(&self) -> u64 {
         self.procs.object_ids.in_doubt()
-    }
-
-    /// The table, which is empty and has no index yet, is an unlogged one.
-    pub fn set_unlogged(&mut self, table: TableId) {
-        self.wal.open_table(table.0);
-        self.wal.set_unlogged();
     }
 
     /// CREATE INDEX on a table that nothing was updated in or deleted from.
@@ -287,21 +263,6 @@ impl Database {
         self.procs.object_ids.skip(1);
         self.forget_target_blocks();
         Ok(())
-    }
-
-    /// From now on commands have this memory.
-    pub const fn set_memory_settings(&mut self, settings: MemorySettings) {
-        self.memory_settings = settings;
-    }
-
-    /// From now on VACUUM has parallel workers by these settings.
-    pub const fn set_parallel_settings(&mut self, settings: vacuum::ParallelSettings) {
-        self.parallel_settings = settings;
-    }
-
-    /// From now on a new GIN is worked on with these settings.
-    pub const fn set_gin_settings(&mut self, settings: GinSettings) {
-        self.gin_settings = settings;
     }
 
     /// All tables in the order of their creation.
@@ -362,18 +323,6 @@ impl Database {
         &mut self.procs
     }
 
-    /// ALTER TABLE ... SET (fillfactor = ...): rows stay where they are, and updates of them are
-    /// counted apart.
-    pub fn set_fillfactor(&mut self, table: TableId, fillfactor: HeapFillfactor) {
-        let altered = &mut self.tables[table.0];
-        altered.heap.set_fillfactor(fillfactor);
-        altered.class.old_pages = altered.heap.page_count();
-        self.forget_target_blocks_of(Relation {
-            table,
-            is_toast: false,
-        });
-    }
-
     /// CHECKPOINT.
     pub fn checkpoint(&mut self) {
         self.wal.checkpoint();
@@ -384,74 +333,11 @@ impl Database {
         self.wal.begin_checkpoint()
     }
 
-    /// CREATE TABLE ... WITH, of the table and of its TOAST table.
-    pub fn set_parameters(
-        &mut self,
-        table: TableId,
-        own: StorageParameters,
-        toast: StorageParameters,
-    ) {
-        let altered = &mut self.tables[table.0];
-        altered.class.parameters = own;
-        if let Some(its) = &mut altered.toast {
-            its.table.class.parameters = toast;
-        }
-    }
-
     /// Starts counting rows anew, as the difference to counters read now.
     pub fn reset_counters(&mut self) {
         for table in &mut self.tables {
             table.counters = TableCounters::default();
         }
-    }
-
-    /// COMMIT, or the end of a statement outside a transaction.
-    ///
-    /// Source: `RecordTransactionCommit`, src/backend/access/transam/xact.c (REL_18_STABLE): no
-    /// record without a transaction number.
-    ///
-    /// The sessions that waited for this one's end and may go on, in the order of their waits.
-    pub fn commit(&mut self) -> Vec<SessionId> {
-        self.settle_images();
-        let mut parts = self.procs.end_parts(true);
-        let top = self.procs.commit();
-        if top.is_some() {
-            self.wal.record_commit_of(parts.len());
-        }
-        for table in &mut self.tables {
-            table.end_transaction(true);
-        }
-        if !self.sessions.cursors.is_empty() {
-            self.close_cursor();
-        }
-        if parts.is_empty() {
-            return self.woken_by(top.as_slice());
-        }
-        parts.extend(top);
-        self.woken_by(&parts)
-    }
-
-    /// ROLLBACK.
-    ///
-    /// As [`Database::commit`]; a statement that waits is given up.
-    ///
-    /// Source: `RecordTransactionAbort`, src/backend/access/transam/xact.c (REL_18_STABLE).
-    pub fn rollback(&mut self) -> Vec<SessionId> {
-        self.give_up();
-        let mut ended = self.procs.end_parts(false);
-        if let Some(xid) = self.procs.abort() {
-            self.wal.record_abort_of(ended.len());
-            if !self.sessions.parked.is_empty() {
-                ended.push(xid);
-            }
-        }
-        for table in &mut self.tables {
-            table.end_transaction(false);
-        }
-        if !self.sessions.cursors.is_empty() {
-            self.close_cursor();
-        }
-        self.woken_by(&ended)
     }
 
     /// A statement begins, in a snapshot of its own or in its transaction's; its number.
@@ -533,39 +419,5 @@ impl Database {
         let page = wal.change(table.forks.main, tid.block, hole);
         wal.record(RecordType::HeapConfirm, heap_confirm(page));
         Ok(())
-    }
-}
-
-/// What a B-tree asks about the table it belongs to.
-impl btree::Table for HeapAccess<'_, '_> {
-    fn prefetch_page(&self, block: BlockNumber) {
-        HeapAccess::prefetch_page(self, block);
-    }
-
-    fn prefetch_tuple(&self, tid: Tid) {
-        HeapAccess::prefetch_tuple(self, tid);
-    }
-
-    fn fetch_for_uniqueness(&mut self, tid: Tid) -> btree::UniqueFetch {
-        let is_pinned = self.pinned == Some(tid.block);
-        if !is_pinned {
-            self.prune_opt(tid.block);
-        }
-        match self.fetch_dirty(tid) {
-            Fetched::Found(found) => match self.undecided(found) {
-                Some(xid) => btree::UniqueFetch::InProgress(xid),
-                None => btree::UniqueFetch::Conflict,
-            },
-            Fetched::Invisible => btree::UniqueFetch::Invisible,
-            Fetched::AllDead => btree::UniqueFetch::AllDead,
-        }
-    }
-
-    fn is_deletable(&mut self, tid: Tid) -> bool {
-        self.is_chain_dead(tid)
-    }
-
-    fn is_removable(&self, xid: Xid) -> bool {
-        self.procs.is_removable(xid)
     }
 }

@@ -24,15 +24,20 @@ use pgheadroom_layout::{Behaviour, BlockNumber};
 use crate::checkpoint::ForkId;
 use crate::multixact::Multixacts;
 use crate::object_ids::ObjectIds;
-use crate::transaction::{Outcome, Transactions, Xid};
+use crate::transaction::Xid;
 
 mod cursor;
 mod ends;
+mod horizons;
 mod parts;
 mod pins;
 mod row_locks;
+mod transactions;
 mod view;
 
+pub use horizons::KnownHorizons;
+
+use horizons::GlobalVis;
 use parts::Part;
 pub(crate) use row_locks::NewXmax;
 pub(crate) use view::{Ended, SinceThen, Snapshot};
@@ -68,32 +73,6 @@ pub enum Isolation {
     ReadCommitted,
     /// The first statement's, to the end of the transaction.
     RepeatableRead,
-}
-
-/// What a backend remembers of what nobody needs any more.
-///
-/// Source: `GlobalVisState`, procarray.c, and the variables beside it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct GlobalVis {
-    /// Transactions from here on are running for some backend.
-    definitely_needed: Xid,
-    /// Transactions before it are running for none.
-    maybe_needed: Xid,
-    /// The xmin of the last snapshot (`RecentXmin`).
-    recent_xmin: Xid,
-    /// The same when the horizons were computed last (`ComputeXidHorizonsResultLastXmin`).
-    computed_at_xmin: Xid,
-}
-
-impl Default for GlobalVis {
-    fn default() -> Self {
-        Self {
-            definitely_needed: FIRST_NORMAL_XID,
-            maybe_needed: FIRST_NORMAL_XID,
-            recent_xmin: Xid::INVALID,
-            computed_at_xmin: Xid::INVALID,
-        }
-    }
 }
 
 /// Which transactions a statement sees as ended.
@@ -428,116 +407,6 @@ impl ProcArray {
         let position = self.held.iter().position(|&(name, _)| name == snapshot);
         self.held
             .swap_remove(position.expect("the snapshot is held"));
-    }
-
-    /// The oldest transaction whose removals somebody may still have to see, all backends asked.
-    ///
-    /// Source: `data_oldest_nonremovable` in `ComputeXidHorizons`, procarray.c.
-    #[must_use]
-    pub fn oldest_xmin(&self) -> Xid {
-        let own = self.mine.xid.unwrap_or(self.next);
-        let own = self.mine.xmin.map_or(own, |xmin| xmin.min(own));
-        own.min(self.oldest_other())
-    }
-
-    /// What the active backend knows is brought up to date; what it knew before.
-    ///
-    /// Source: `GetOldestNonRemovableTransactionId` and `GlobalVisUpdateApply`, procarray.c.
-    pub fn compute_horizons(&self) -> KnownHorizons {
-        let before = self.mine.global_vis.get();
-        self.mine.global_vis.set(self.computed(before));
-        KnownHorizons(before)
-    }
-
-    /// It was another backend that computed them.
-    pub(crate) fn restore_horizons(&self, known: KnownHorizons) {
-        self.mine.global_vis.set(known.0);
-    }
-
-    fn computed(&self, known: GlobalVis) -> GlobalVis {
-        let maybe_needed = self.oldest_xmin();
-        GlobalVis {
-            maybe_needed,
-            definitely_needed: known.definitely_needed.max(maybe_needed),
-            computed_at_xmin: known.recent_xmin,
-            ..known
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn recompute(&self, known: GlobalVis, xid: Xid) -> bool {
-        let is_computed = known.computed_at_xmin.is_valid();
-        if is_computed
-            && (known.maybe_needed >= known.definitely_needed
-                || known.recent_xmin == known.computed_at_xmin)
-        {
-            return false;
-        }
-        let computed = self.computed(known);
-        self.mine.global_vis.set(computed);
-        xid < computed.maybe_needed
-    }
-}
-
-/// What a backend knew of the horizons.
-#[derive(Debug, Clone, Copy)]
-pub struct KnownHorizons(GlobalVis);
-
-impl Transactions for ProcArray {
-    #[inline]
-    fn outcome(&self, xid: Xid) -> Outcome {
-        if xid < self.all_committed_before {
-            Outcome::Committed
-        } else if xid.is_multixact() {
-            self.outcome_of_multixact(xid)
-        } else if xid >= self.next || self.running.contains(&xid) {
-            Outcome::InProgress
-        } else if self.has_aborted(xid) {
-            Outcome::Aborted
-        } else {
-            Outcome::Committed
-        }
-    }
-
-    #[inline]
-    fn committed_before(&self) -> Xid {
-        let xmin = self.xmin();
-        self.aborted.first().map_or(xmin, |&xid| xid.min(xmin))
-    }
-
-    #[inline]
-    fn is_current(&self, xid: Xid) -> bool {
-        self.mine.owns(self.updater(xid))
-    }
-
-    #[inline]
-    fn is_removable(&self, xid: Xid) -> bool {
-        if xid.is_multixact() {
-            return self.is_multixact_removable(xid);
-        }
-        let known = self.mine.global_vis.get();
-        if xid < known.maybe_needed {
-            return true;
-        }
-        xid < known.definitely_needed && self.recompute(known, xid)
-    }
-
-    #[inline]
-    fn updater(&self, xmax: Xid) -> Xid {
-        if !xmax.is_multixact() {
-            return xmax;
-        }
-        self.multixacts.updater(xmax).unwrap_or(xmax)
-    }
-
-    fn is_multixact_needed(&self, multixact: Xid) -> bool {
-        let mut members = self.multixacts.members(multixact).iter();
-        members.any(|one| match self.outcome(one.xid) {
-            Outcome::InProgress => true,
-            Outcome::Committed => one.status.is_change(),
-            Outcome::Aborted => false,
-        })
     }
 }
 

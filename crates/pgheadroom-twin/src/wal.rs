@@ -3,31 +3,28 @@
 //! An action says which pages it registers and gets back what the record carries of each; then it
 //! hands in the record's size. Sizes themselves are `pgheadroom_layout::wal_record`.
 
-use std::collections::BTreeMap;
+use pgheadroom_layout::BlockNumber;
+use pgheadroom_layout::wal_record::{Image, Page, fpi_for_hint};
 
-use pgheadroom_layout::wal_record::{
-    COMMIT, COMMIT_LOGICAL, Image, Page, fpi_for_hint, multixact_create, multixact_zero_page,
-    subtransactions,
-};
-use pgheadroom_layout::{Behaviour, BlockNumber};
-
-use crate::btree::{Record, RecordKind, Sink};
 use crate::checkpoint::{ForkId, PageStates};
-use crate::multixact::Created;
 
 mod build;
 mod compression;
+mod counts;
 mod forced;
 mod fork_log;
+mod index_log;
 mod record_type;
+mod transactions;
 
 pub use compression::Doubt;
 pub(crate) use compression::Uncompressed;
 pub(crate) use fork_log::ForkLog;
+pub(crate) use index_log::IndexLog;
 pub use record_type::{GinRecord, HashRecord, ModelRecord, RecordType};
 
 /// Records of a table by type, in the order of [`RecordType::index`].
-type Sums = [Totals; RecordType::PLACES];
+type Sums = [Totals; RecordType::COUNT];
 
 /// Number and size of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
@@ -114,7 +111,7 @@ pub struct Wal {
 type Owner = Option<usize>;
 
 impl Wal {
-    const NO_SUMS: Sums = [Totals::NONE; RecordType::PLACES];
+    const NO_SUMS: Sums = [Totals::NONE; RecordType::COUNT];
 
     /// An empty log.
     #[must_use]
@@ -215,114 +212,6 @@ impl Wal {
         let owners = self.owners.iter().enumerate();
         let own = owners.filter(|&(_, &owner)| owner == Some(table));
         own.map(|(fork, _)| pages.end_slice(ForkId(fork))).sum()
-    }
-
-    /// Begins to count anew.
-    pub fn reset_totals(&mut self) {
-        self.sums.fill(Self::NO_SUMS);
-        self.update_bytes.fill(0);
-        self.doubts.fill(Doubt::default());
-        if let Some(images) = &mut self.uncompressed {
-            images.clear();
-        }
-        self.pages.start_window();
-    }
-
-    /// Records of one type.
-    #[must_use]
-    pub fn of(&self, record: RecordType) -> Totals {
-        self.sum(|_, of| of == record)
-    }
-
-    /// All types that occurred, in order.
-    pub fn by_type(&self) -> impl Iterator<Item = (RecordType, Totals)> + use<> {
-        let mut by_type: BTreeMap<RecordType, Totals> = BTreeMap::new();
-        for (_, record, totals) in self.counted() {
-            by_type.entry(record).or_default().add(totals);
-        }
-        by_type.into_iter()
-    }
-
-    /// All records.
-    #[must_use]
-    pub fn totals(&self) -> Totals {
-        let mut sum = Totals::default();
-        for totals in self.sums.iter().flatten() {
-            sum.add(*totals);
-        }
-        sum
-    }
-
-    /// All records that name a page of this table, its indexes or maps.
-    #[must_use]
-    pub fn of_table(&self, table: usize) -> Totals {
-        self.sum(|owner, _| owner == Some(table))
-    }
-
-    /// A statement that updates rows begins, or has ended: what it logs is counted by itself.
-    #[inline]
-    pub(crate) fn count_updates(&mut self, updates: bool) {
-        self.updates = updates;
-    }
-
-    /// What statements that update rows have logged of this table and its indexes: as
-    /// `pg_stat_statements.wal_bytes` has it, without images, and so without the end of the
-    /// transaction.
-    #[must_use]
-    pub fn update_bytes(&self, table: usize) -> u64 {
-        self.update_bytes[table + 1]
-    }
-
-    /// All records that end transactions.
-    #[must_use]
-    pub fn of_transactions(&self) -> Totals {
-        self.sum(|_, record| matches!(record, RecordType::Commit | RecordType::Abort))
-    }
-
-    /// What a proof counts, by type: records that name a page, and those that end transactions;
-    /// not the few that name a relation in their main data only.
-    pub fn counted_by_type(&self) -> impl Iterator<Item = (RecordType, Totals)> + use<> {
-        let reuse = RecordType::Btree(RecordKind::ReusePage);
-        self.by_type().filter(move |&(record, _)| record != reuse)
-    }
-
-    /// All records that belong to tables and indexes: all but the ends of transactions.
-    #[must_use]
-    pub fn relation_totals(&self) -> Totals {
-        self.sum(|owner, _| owner.is_some())
-    }
-
-    /// Pages of this table's forks, and those of its indexes, that a record of the window names.
-    #[must_use]
-    pub fn named_pages(&self, table: usize) -> usize {
-        if self.unlogged[table + 1] {
-            return 0;
-        }
-        let owners = self.owners.iter().enumerate();
-        let own = owners.filter(|&(_, &owner)| owner == Some(table));
-        own.map(|(fork, _)| self.pages.named_pages(ForkId(fork)))
-            .sum()
-    }
-
-    /// Types that occurred, by table.
-    fn counted(&self) -> impl Iterator<Item = (Owner, RecordType, Totals)> {
-        let owners = self.sums.iter().enumerate();
-        owners.flat_map(|(number, sums)| {
-            let counted = sums.iter().enumerate();
-            let counted = counted.filter(|(_, totals)| totals.wal_records > 0);
-            counted
-                .map(move |(place, totals)| (number.checked_sub(1), RecordType::at(place), *totals))
-        })
-    }
-
-    fn sum(&self, is_wanted: impl Fn(Owner, RecordType) -> bool) -> Totals {
-        let mut sum = Totals::default();
-        for (owner, record, totals) in self.counted() {
-            if is_wanted(owner, record) {
-                sum.add(totals);
-            }
-        }
-        sum
     }
 
     /// A page that the next record registers changed; what the record carries of it. `hole_bytes`
@@ -464,54 +353,6 @@ impl Wal {
         }
     }
 
-    /// Writes the record of a COMMIT.
-    #[inline]
-    pub fn record_commit(&mut self) {
-        self.record_commit_of(0);
-    }
-
-    /// The same of a transaction with so many parts.
-    pub(crate) fn record_commit_of(&mut self, parts: usize) {
-        let bytes = if self.is_logical() {
-            COMMIT_LOGICAL
-        } else {
-            COMMIT
-        };
-        let parts = self.bytes_of_parts(parts);
-        self.record(RecordType::Commit, bytes + parts);
-    }
-
-    /// A transaction, or a part of one, is rolled back, which has so many parts.
-    ///
-    /// Source: `XactLogAbortRecord`, src/backend/access/transam/xact.c (REL_18_STABLE): the same
-    /// shape, without the database's name.
-    pub(crate) fn record_abort_of(&mut self, parts: usize) {
-        let parts = self.bytes_of_parts(parts);
-        self.record(RecordType::Abort, COMMIT + parts);
-    }
-
-    fn bytes_of_parts(&self, parts: usize) -> u32 {
-        let parts = u32::try_from(parts).expect("few parts");
-        subtransactions(parts, self.is_logical())
-    }
-
-    /// A multixact was made, if it was.
-    ///
-    /// Source: `MultiXactIdCreateFromMembers` and `WriteMZeroPageXlogRec`,
-    /// src/backend/access/transam/multixact.c (REL_15_STABLE, REL_18_STABLE).
-    pub fn record_multixact(&mut self, created: Option<Created>, behaviour: &Behaviour) {
-        let Some(created) = created else { return };
-        let page_bytes = multixact_zero_page(behaviour.multixact_page_number_bytes);
-        if created.begins_offsets_page(behaviour) {
-            self.record(RecordType::MultixactZeroOffsets, page_bytes);
-        }
-        if created.begins_members_page(behaviour) {
-            self.record(RecordType::MultixactZeroMembers, page_bytes);
-        }
-        let bytes = multixact_create(created.members, behaviour.multixact_offset_bytes);
-        self.record(RecordType::MultixactCreate, bytes);
-    }
-
     /// A hint changed on a page: hint bits, dead index entries, free space.
     ///
     /// Source: `MarkBufferDirtyHint`, src/backend/storage/buffer/bufmgr.c, and
@@ -565,35 +406,5 @@ impl Wal {
     /// A fork was cut to so many pages; what follows them is forgotten.
     pub fn truncate(&mut self, fork: ForkId, pages: u32) {
         self.pages.truncate(fork, pages);
-    }
-}
-
-/// An index's way to the log.
-#[derive(Debug)]
-pub(crate) struct IndexLog<'a, 'w> {
-    pub wal: &'a std::cell::RefCell<&'w mut Wal>,
-    pub main: ForkId,
-    pub fsm: ForkId,
-}
-
-impl Sink for IndexLog<'_, '_> {
-    fn record(&mut self, record: &Record) {
-        let mut wal = self.wal.borrow_mut();
-        let bytes = record.bytes(|block| {
-            if block.will_init {
-                wal.init(self.main, block.block)
-            } else {
-                wal.change(self.main, block.block, block.hole_bytes)
-            }
-        });
-        wal.record(RecordType::Btree(record.kind), bytes);
-    }
-
-    fn hint(&mut self, block: BlockNumber, hole_bytes: u32) {
-        self.wal.borrow_mut().hint(self.main, block, hole_bytes);
-    }
-
-    fn fsm_hint(&mut self, fsm_block: BlockNumber) {
-        self.wal.borrow_mut().hint(self.fsm, fsm_block, 0);
     }
 }

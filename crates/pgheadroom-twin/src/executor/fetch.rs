@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use pgheadroom_layout::BlockNumber;
 
+use crate::btree;
 use crate::checkpoint::ForkId;
 use crate::counters::TableCounters;
 use crate::executor::changed_rows::ChangedRows;
@@ -340,4 +341,38 @@ fn is_hot_updated(tuple: &Tuple, transactions: &impl Transactions) -> bool {
     tuple.is_hot_updated
         && transactions.outcome(tuple.xmin) != Outcome::Aborted
         && transactions.outcome(tuple.xmax) != Outcome::Aborted
+}
+
+/// What a B-tree asks about the table it belongs to.
+impl btree::Table for HeapAccess<'_, '_> {
+    fn prefetch_page(&self, block: BlockNumber) {
+        HeapAccess::prefetch_page(self, block);
+    }
+
+    fn prefetch_tuple(&self, tid: Tid) {
+        HeapAccess::prefetch_tuple(self, tid);
+    }
+
+    fn fetch_for_uniqueness(&mut self, tid: Tid) -> btree::UniqueFetch {
+        let is_pinned = self.pinned == Some(tid.block);
+        if !is_pinned {
+            self.prune_opt(tid.block);
+        }
+        match self.fetch_dirty(tid) {
+            Fetched::Found(found) => match self.undecided(found) {
+                Some(xid) => btree::UniqueFetch::InProgress(xid),
+                None => btree::UniqueFetch::Conflict,
+            },
+            Fetched::Invisible => btree::UniqueFetch::Invisible,
+            Fetched::AllDead => btree::UniqueFetch::AllDead,
+        }
+    }
+
+    fn is_deletable(&mut self, tid: Tid) -> bool {
+        self.is_chain_dead(tid)
+    }
+
+    fn is_removable(&self, xid: Xid) -> bool {
+        self.procs.is_removable(xid)
+    }
 }

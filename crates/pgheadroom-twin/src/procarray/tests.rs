@@ -1,6 +1,7 @@
 //! Horizons, snapshots and pins of a few backends.
 
 use super::*;
+use crate::transaction::{Outcome, Transactions};
 
 /// A snapshot held elsewhere stops the horizon where it was taken, until it is released and a
 /// snapshot with another xmin makes the backend look again.

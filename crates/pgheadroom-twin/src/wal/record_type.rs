@@ -193,7 +193,7 @@ impl RecordType {
         Self::BrinUpdate,
         Self::BrinUpdateInit,
     ];
-    pub(super) const PLACES: usize =
+    pub(super) const COUNT: usize =
         Self::ALL.len() + RecordKind::ALL.len() + HashRecord::ALL.len() + GinRecord::ALL.len();
 
     /// Its place among sums by type.
@@ -232,7 +232,7 @@ impl RecordType {
             Self::BrinUpdateInit => 29,
             Self::Btree(kind) => Self::ALL.len() + kind as usize,
             Self::Hash(kind) => Self::ALL.len() + RecordKind::ALL.len() + kind as usize,
-            Self::Gin(kind) => Self::PLACES - GinRecord::ALL.len() + kind as usize,
+            Self::Gin(kind) => Self::COUNT - GinRecord::ALL.len() + kind as usize,
         }
     }
 
@@ -316,7 +316,7 @@ mod tests {
     /// Every type has a place of its own.
     #[test]
     fn places_are_those_of_the_types() {
-        for place in 0..RecordType::PLACES {
+        for place in 0..RecordType::COUNT {
             assert_eq!(RecordType::at(place).index(), place);
         }
     }
