@@ -486,6 +486,14 @@ class Simulated:
         """Transactions of several clients that failed to serialize, or in a deadlock."""
 
     @property
+    def worked(self) -> float:
+        """Of several clients: means of statements' and COMMITs' times, in those of an UPDATE."""
+
+    @property
+    def pauses(self) -> float:
+        """How many pauses several clients had within their transactions."""
+
+    @property
     def tables(self) -> list[TableOutcome]:
         """In the profile's order; pgbench's: accounts, branches, tellers, history."""
 
@@ -685,7 +693,7 @@ def simulate(
     storage: str = "local",
     engine: str = "heap",
     order: bool = False,
-    standing: tuple[float, Sequence[float]] | None = None,
+    standing: tuple[float, Sequence[float], tuple[float, float]] | None = None,
     course: Sequence[Sequence[int]] | None = None,
     progress: Progress | None = None,
 ) -> Simulated:

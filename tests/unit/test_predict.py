@@ -10,9 +10,6 @@ import pytest
 
 from pgheadroom.errors import InputError, ServerNotFound
 from pgheadroom.outcome import KEYS, Outcome, put_together
-from pgheadroom.play import Played
-from pgheadroom.play.events import Event
-from pgheadroom.play.workers import Hold
 from pgheadroom.predict import Given, make_cells, minor_version, predict, version
 from pgheadroom.predict.cells import fillfactor_of, updated_tables
 from pgheadroom.predict.chance import LEVEL
@@ -20,7 +17,7 @@ from pgheadroom.predict.run_plan import as_given, transactions_of
 from pgheadroom.predict.spread import OfSamples, spread
 from pgheadroom.predict.uncertain_rows import beside_maintenance, upserted_of
 from pgheadroom.profile import Profile, parse_profile, read_profile
-from pgheadroom.prove import given_by, needs_the_run
+from pgheadroom.prove import needs_the_run
 from pgheadroom.types import Interval, PgVersion
 
 Json = dict[str, Any]
@@ -437,23 +434,6 @@ def test_missing_stays_missing() -> None:
     assert spread(runs, clients=4, major=18).hot_frac is None
 
 
-def _played(events: tuple[Event, ...], transactions: int = 10) -> Played:
-    return Played(
-        server=PgVersion(18, 4),
-        measured={},
-        assumed={},
-        duration_s=10.0,
-        transactions=transactions,
-        plans={},
-        events=events,
-        snapshots=(),
-        checks={},
-        by_record={},
-        places=None,
-        turns={},
-    )
-
-
 @pytest.mark.parametrize(
     ("server", "run", "needed"),
     [
@@ -469,42 +449,6 @@ def _played(events: tuple[Event, ...], transactions: int = 10) -> Played:
 def test_when_the_twin_waits_for_the_server(server: Json, run: Json, needed: bool) -> None:
     """Only where something waits for a clock is the twin told about the server's run."""
     assert needs_the_run(_profile(run, server)) is needed
-
-
-def test_what_a_run_tells_the_twin() -> None:
-    """Events of the profile's tables, as fractions of the run."""
-    events = (
-        Event(t_s=5.0, kind="autovacuum", table="jobs", elapsed_s=2.45),
-        Event(t_s=2.5, kind="checkpoint_starting"),
-        Event(t_s=2.6, kind="checkpoint_complete"),
-        Event(t_s=3.0, kind="autoanalyze", table="pg_class"),
-    )
-    (cell,) = make_cells(_profile({"duration_s": 10}))
-    given = given_by(cell, _played(events, 77))
-    assert given.events == (
-        (0.25, "checkpoint_starting", None),
-        (0.255, "autovacuum_starting", "jobs"),
-        (0.26, "checkpoint_complete", None),
-        (0.5, "autovacuum", "jobs"),
-    )
-    assert given.operations == 77
-    placed = Event(
-        t_s=5.0, kind="autoanalyze", table="jobs", elapsed_s=0.1, began_frac=0.4, at_frac=0.45
-    )
-    hold = Hold(began=(0.4, 0.41), ended=(0.45, 0.45))
-    given = given_by(cell, replace(_played((placed,)), holds=(hold,)))
-    assert given.events == ((0.45, "autoanalyze", "jobs"),)
-    assert given.snapshots == ()
-    assert given.holds == (((0.4, 0.41), (0.45, 0.45)),)
-    timed = Event(
-        t_s=5.0, kind="autovacuum", table="jobs", began_s=4.9, began=(0.4, 0.41), ended=(0.5, 0.52)
-    )
-    given = given_by(cell, _played((timed, placed)))
-    assert given.events == ((0.45, "autoanalyze", "jobs"),)
-    assert given.vacuums == (((0.4, 0.41), (0.5, 0.52), "jobs"),)
-    (cell,) = make_cells(_profile())
-    assert given_by(cell, _played(())).operations is None
-    assert given_by(cell, _played(())).events == (), "nothing happened, which is known"
 
 
 def test_examples_can_be_spread() -> None:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from pgheadroom.errors import LabError, MeasurementInvalid, TwinError
+from pgheadroom.play import Played
+from pgheadroom.play.events import Event
+from pgheadroom.play.session_times import SessionTimes
 from pgheadroom.play.standing import Standing
+from pgheadroom.play.workers import Hold
 from pgheadroom.predict import Given, RunPlan, make_cells, predict_cells
-from pgheadroom.profile import parse_profile
+from pgheadroom.profile import Profile, parse_profile
 from pgheadroom.prove import _both
+from pgheadroom.prove.told import given_by
 from pgheadroom.types import PgVersion
 
 COURSE = ((30, 20), (20, 30))
@@ -33,6 +39,9 @@ def test_how_clients_came_on_is_told_in_every_way(server: dict[str, Any]) -> Non
         maintained=(),
         standing=Standing(share=0.1, lengths=(12.0,)),
         course=COURSE,
+        session_times=SessionTimes(
+            at_work_s=0.2, waiting_s=0.1, in_transaction_s=0.0, between_s=0.4
+        ),
         transactions=100,
         events=(),
         snapshots=(),
@@ -43,12 +52,14 @@ def test_how_clients_came_on_is_told_in_every_way(server: dict[str, Any]) -> Non
 
     def twin(plan: RunPlan) -> list[Any]:
         played.append(plan)
-        return []
+        return [SimpleNamespace(worked_each=2.0, pauses_each=0.0)]
 
     plan = RunPlan(cells=make_cells(profile, None, None, ()), version=PgVersion.parse("18.4"))
     (given,), _, _ = _both(profile, plan, twin, lambda: [run])  # type: ignore[list-item]
     assert isinstance(given, Given)
-    assert (given.standing, given.course) == ((0.1, (12.0,)), COURSE)
+    assert (given.standing, given.course) == ((0.1, (12.0,), (0.0, 1.0)), COURSE)
+    assert given.machine is not None
+    assert given.machine.between_us == 4000
     assert played[-1].given == [given]
 
 
@@ -116,3 +127,73 @@ def test_a_server_that_fails_is_heard_where_the_twin_was_told_nothing(
     plan = RunPlan(cells=make_cells(profile, None, None, ()), version=PgVersion.parse("18.4"))
     with pytest.raises(LabError, match="built without lz4"):
         _both(profile, plan, predict_cells, server)
+
+
+def _profile(run: dict[str, Any] | None = None) -> Profile:
+    columns = [{"name": "id", "type": "int4"}, {"name": "n", "type": "int4"}]
+    key = {"name": "jobs_pkey", "columns": ["id"], "unique": True}
+    pick = {"distribution": "uniform"}
+    return parse_profile(
+        {
+            "schema_version": 1,
+            "table": [{"name": "jobs", "rows": 10, "columns": columns, "indexes": [key]}],
+            "operation": [{"table": "jobs", "kind": "update", "sets": ["n"], "pick": pick}],
+            "run": run or {"operations": 10},
+        }
+    )
+
+
+FIRST: Any = SimpleNamespace(worked_each=1.0, pauses_each=0.0)
+
+
+def _played(events: tuple[Event, ...], transactions: int = 10) -> Played:
+    return Played(
+        server=PgVersion(18, 4),
+        measured={},
+        assumed={},
+        duration_s=10.0,
+        transactions=transactions,
+        plans={},
+        events=events,
+        snapshots=(),
+        checks={},
+        by_record={},
+        places=None,
+        turns={},
+    )
+
+
+def test_what_a_run_tells_the_twin() -> None:
+    """Events of the profile's tables, as fractions of the run."""
+    events = (
+        Event(t_s=5.0, kind="autovacuum", table="jobs", elapsed_s=2.45),
+        Event(t_s=2.5, kind="checkpoint_starting"),
+        Event(t_s=2.6, kind="checkpoint_complete"),
+        Event(t_s=3.0, kind="autoanalyze", table="pg_class"),
+    )
+    (cell,) = make_cells(_profile({"duration_s": 10}))
+    given = given_by(cell, _played(events, 77), FIRST)
+    assert given.events == (
+        (0.25, "checkpoint_starting", None),
+        (0.255, "autovacuum_starting", "jobs"),
+        (0.26, "checkpoint_complete", None),
+        (0.5, "autovacuum", "jobs"),
+    )
+    assert given.operations == 77
+    placed = Event(
+        t_s=5.0, kind="autoanalyze", table="jobs", elapsed_s=0.1, began_frac=0.4, at_frac=0.45
+    )
+    hold = Hold(began=(0.4, 0.41), ended=(0.45, 0.45))
+    given = given_by(cell, replace(_played((placed,)), holds=(hold,)), FIRST)
+    assert given.events == ((0.45, "autoanalyze", "jobs"),)
+    assert given.snapshots == ()
+    assert given.holds == (((0.4, 0.41), (0.45, 0.45)),)
+    timed = Event(
+        t_s=5.0, kind="autovacuum", table="jobs", began_s=4.9, began=(0.4, 0.41), ended=(0.5, 0.52)
+    )
+    given = given_by(cell, _played((timed, placed)), FIRST)
+    assert given.events == ((0.45, "autoanalyze", "jobs"),)
+    assert given.vacuums == (((0.4, 0.41), (0.5, 0.52), "jobs"),)
+    (cell,) = make_cells(_profile())
+    assert given_by(cell, _played(()), FIRST).operations is None
+    assert given_by(cell, _played(()), FIRST).events == (), "nothing happened, which is known"

@@ -51,6 +51,8 @@ def add_further(profile: Section, seed: str) -> None:
             _unpriced(draw, table)
         if draw.rarely(3):
             table["reloptions"] = dict(draw.of(_RELOPTIONS))
+    if draw.rarely(4):
+        _machine(draw, profile)
     if draw.rarely(3):
         _unlogged(draw, profile)
     if draw.rarely(3):
@@ -169,6 +171,13 @@ def _unlogged(draw: Draw, profile: Section) -> None:
         if command["table"] in names and command["do"] in NEW_FILES:
             command["do"] = draw.of(("vacuum", "analyze"))
             command.pop("index", None)
+
+
+def _machine(draw: Draw, profile: Section) -> None:
+    """Times of sessions, all of which mean something with several clients alone."""
+    times = ("statement_us", "commit_us", "pause_us", "between_us", "wake_us")
+    known = [name for name in times if not draw.rarely(3)]
+    profile["run"]["machine"] = {name: draw.of((5, 40.5, 300)) for name in known}
 
 
 def _snapshots(draw: Draw, profile: Section) -> None:

@@ -204,6 +204,16 @@ impl Simulated {
     }
 
     #[getter]
+    const fn worked(&self) -> f64 {
+        self.outcome.worked
+    }
+
+    #[getter]
+    const fn pauses(&self) -> f64 {
+        self.outcome.pauses
+    }
+
+    #[getter]
     fn by_record<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let by_record = PyDict::new(py);
         for (name, totals) in &self.outcome.by_record {
@@ -446,7 +456,7 @@ pub fn simulate(
     storage: &str,
     engine: &str,
     order: bool,
-    standing: Option<(f64, Vec<f64>)>,
+    standing: Option<(f64, Vec<f64>, (f64, f64))>,
     course: Option<Vec<Vec<u32>>>,
     progress: Option<Py<Progress>>,
 ) -> PyResult<Simulated> {
@@ -477,7 +487,11 @@ pub fn simulate(
         .flatten()
         .collect(),
         order,
-        standing: standing.map(|(share, lengths)| run::Standing { share, lengths }),
+        standing: standing.map(|(share, lengths, inside)| run::Standing {
+            share,
+            lengths,
+            inside,
+        }),
         course: course.unwrap_or_default(),
     };
     let monitor = progress.map_or_else(Arc::default, |progress| monitor_of(&progress));

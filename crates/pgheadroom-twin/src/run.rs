@@ -88,6 +88,11 @@ pub struct Outcome {
     pub turns: Vec<Turns>,
     /// Transactions that failed to serialize, or in a deadlock, and were rolled back.
     pub failed_transactions: u64,
+    /// Of several clients: the means of the times that their statements and COMMITs took, added, in
+    /// those of an UPDATE by key whose transaction goes on.
+    pub worked: f64,
+    /// And how many pauses there were within their transactions.
+    pub pauses: f64,
     /// Each table.
     pub tables: Vec<TableOutcome>,
     /// Records that end transactions.
@@ -373,6 +378,8 @@ pub(crate) fn outcome(
         operations,
         turns: Vec::new(),
         failed_transactions: 0,
+        worked: 0.0,
+        pauses: 0.0,
         tables,
         transaction_wal: wal.of_transactions(),
         by_record: by_record(db),

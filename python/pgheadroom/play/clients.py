@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,9 @@ from pgheadroom.play.ended import Ended
 from pgheadroom.play.gates import gate_lines, gate_variables
 from pgheadroom.play.maintenance import Maintainer
 from pgheadroom.play.scripts import FIND_SETTINGS, scripts, session_find, variables
+from pgheadroom.play.session_times import SessionClock, SessionTimes
 from pgheadroom.play.snapshots import RunProgress, SnapshotHolder
-from pgheadroom.play.standing import Standing, standing
+from pgheadroom.play.standing import Standing, inside, standing
 from pgheadroom.profile import PgbenchBuiltin, Profile
 from pgheadroom.profile.maintaining import is_counted
 from pgheadroom.servers import Host, find_client
@@ -44,6 +46,8 @@ class Clients:
         duration_s: How long the clients worked.
         standing: How often one stood still; None where nobody asks, as the next two.
         course: How each came on.
+        session_times: What their sessions spent their time on; None as well beside other sessions
+            of the profile's, which the server counts with them.
         ended: When transactions ended.
     """
 
@@ -52,6 +56,8 @@ class Clients:
         self.duration_s = 0.0
         self.standing: Standing | None = None
         self.course: ClientsCourse = ()
+        self.session_times: SessionTimes | None = None
+        self._session_clock: SessionClock | None = None
         self.ended: Ended | None = None
         self._held_s: tuple[tuple[float, float], ...] = ()
         self._host = host
@@ -78,6 +84,9 @@ class Clients:
         """
         errors_path = self._folder / "pgbench.err"
         progress = RunProgress(self._profile, monitor)
+        if _are_alone(self._profile):
+            self._session_clock = SessionClock(monitor, self._database)
+            self._session_clock.start()
 
         def connect() -> psycopg.Connection[Any]:
             return self._cluster.connect(self._database)
@@ -105,6 +114,8 @@ class Clients:
                     holder.step()
                     maintainer.step()
                     self._deadlocks.step()
+                    if self._session_clock is not None:
+                        self._session_clock.step()
                     time.sleep(_POLL_S)
             except BaseException:
                 process.kill()
@@ -121,9 +132,14 @@ class Clients:
             self._held_s = holder.held_s
         return maintainer
 
+    def have_left(self) -> None:
+        """No session of theirs is there any more."""
+        if self._session_clock is not None:
+            self._session_clock.stop()
+
     def report(self) -> PgbenchReport:
         """
-        What pgbench says of its run, and its log, which becomes `standing`, `course` and `ended`.
+        What pgbench says of its run, and its log, which becomes the attributes.
 
         Raises:
             MeasurementInvalid: Not every transaction of the profile ran.
@@ -145,6 +161,11 @@ class Clients:
             log = read_logs(self._folder.glob(f"{_LOG_PREFIX}.*"))
             self.standing = standing(log, clients)
             self.course = course(log, clients)
+            if self._session_clock is not None:
+                self.session_times = self._session_clock.times(log)
+                if self.standing is not None:
+                    part = inside(self.standing, self._session_clock.looks, log)
+                    self.standing = replace(self.standing, inside=part)
             # The server's own log has no record of a transaction that found no row.
             self.ended = Ended.of(log.ends_s, log.failed_ends_s)
         if self._held_s and self.ended is not None:
@@ -203,6 +224,13 @@ class Clients:
         given = gate_variables(self._profile) | {"scale": builtin.scale}
         definitions = [f"-D{name}={value}" for name, value in given.items()]
         return [*definitions, "-f", script.name]
+
+
+def _are_alone(profile: Profile) -> bool:
+    """Whether several clients, as fast as they can, are the only sessions of their database."""
+    run = profile.workload.run
+    has_others = bool(run.snapshots) or bool(run.maintenance)
+    return run.clients > 1 and run.rate_per_s is None and not has_others
 
 
 def _times_are_wanted(profile: Profile) -> bool:

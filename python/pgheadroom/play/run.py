@@ -34,6 +34,7 @@ from pgheadroom.play.measured import (
 from pgheadroom.play.places import Places, find_forks, read_places
 from pgheadroom.play.plans import check_plans, read_pgbench_plans
 from pgheadroom.play.scripts import scripts
+from pgheadroom.play.session_times import SessionTimes
 from pgheadroom.play.settings import fitting_settings, late_settings, start_settings
 from pgheadroom.play.standing import Standing
 from pgheadroom.play.wal_source import WalSource
@@ -91,6 +92,7 @@ class Played:
     failed_transactions: int = 0
     holds: tuple[Hold, ...] = ()
     course: ClientsCourse = ()
+    session_times: SessionTimes | None = None
     maintained: tuple[Span, ...] = ()
 
 
@@ -188,12 +190,10 @@ class _Play:
                 done = self.work(self.cluster)
                 clients.duration_s = time.time() - began_at
             self._wait_for_clients(monitor)
+            clients.have_left()
             end = _position(monitor)
             with self.cluster.connect(DATABASE) as connection:
-                after = read_counters(connection, self.names)
-                sizes = read_sizes(connection, self.names, self.left_out)
-                # A rewritten table has new files.
-                later = read_relations(connection, self.names, self.left_out)
+                after, sizes, later = self._left_behind(connection)
                 forks = find_forks(connection, self.cluster, self.names) if with_places else ()
             # Not before: while pgbench's logs are read, autovacuum comes to the next table.
             report = clients.report() if self.work is None else None
@@ -234,6 +234,7 @@ class _Play:
             places=places,
             standing=clients.standing,
             course=clients.course,
+            session_times=clients.session_times,
             failed_transactions=failed,
             turns={}
             if report is None or failed
@@ -242,6 +243,14 @@ class _Play:
             holds=happened.holds,
             maintained=happened.maintained,
         )
+
+    def _left_behind(
+        self, connection: psycopg.Connection[Any]
+    ) -> tuple[dict[str, tuple[int | None, ...]], dict[str, tuple[int, int, int]], Relations]:
+        """Counters and sizes at the end, and relations: a rewritten table has new files."""
+        after = read_counters(connection, self.names)
+        sizes = read_sizes(connection, self.names, self.left_out)
+        return after, sizes, read_relations(connection, self.names, self.left_out)
 
     def _table_of(self, *known: Relations) -> dict[str, str]:
         """The tables of relations that there were at the beginning, in between and at the end."""

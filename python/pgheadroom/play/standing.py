@@ -12,10 +12,17 @@ that the twin can use, whatever it costs in time.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+from pgheadroom.play.session_times import Looks, present_s
 from pgheadroom.servers.pgbench import TransactionLog
+from pgheadroom.types import Span
 
+_SURELY = 5
+"""A statement that has gone on for so many of the client's transactions stands still; arbitrary."""
+_NORMAL = 1.28
+"""Of an interval of 80 %."""
 _TIMES = 10
 """So many transactions of each other client during one say that it stood still; arbitrary."""
 
@@ -24,10 +31,13 @@ _TIMES = 10
 class Standing:
     """
     What share of a run's transactions stood still, and for how many of another client's each did.
+
+    `inside` has which part of that time lay within statements, at least and at most.
     """
 
     share: float
     lengths: tuple[float, ...]
+    inside: Span = (0.0, 1.0)
 
 
 def standing(log: TransactionLog, clients: int) -> Standing | None:
@@ -54,3 +64,33 @@ def standing(log: TransactionLog, clients: int) -> Standing | None:
         return Standing(0.0, ())
     lengths = np.sort(still) / others - 1
     return Standing(share=float(still.size / ends.size), lengths=tuple(lengths.tolist()))
+
+
+def inside(found: Standing, looks: Looks, log: TransactionLog) -> Span:
+    """
+    Which part of the time that clients stood still lay within statements, at least and at most.
+
+    A look at the sessions that finds one at work on a statement for much longer than its
+    transactions take has met such a time. How many looks meet one, within statements or between
+    them, follows from the log.
+
+    Args:
+        found: How often clients stood still.
+        looks: What was seen of the sessions.
+        log: Every transaction of the run.
+    """
+    of_one_s = present_s(log) / log.ends_s.size
+    within = sum(age_s > _SURELY * of_one_s for age_s in looks.at_work_for_s)
+    beyond = sum(max(0.0, length - _SURELY) for length in found.lengths)
+    expected = beyond / max(1, len(found.lengths)) * found.share * looks.sessions
+    if expected < 1:
+        return 0.0, 1.0
+    return _part(min(within, expected), expected)
+
+
+def _part(hits: float, of: float) -> Span:
+    """What share of all is likely where so many of a sample are: Wilson's interval."""
+    square = _NORMAL**2
+    mid = (hits + square / 2) / (of + square)
+    half = _NORMAL * math.sqrt(hits * (of - hits) / of + square / 4) / (of + square)
+    return max(0.0, mid - half), min(1.0, mid + half)

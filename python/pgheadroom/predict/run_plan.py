@@ -21,7 +21,7 @@ from pgheadroom.predict.cells import Cell
 from pgheadroom.predict.clock import Clock, Pace, has_clockwork
 from pgheadroom.predict.memory import check_memory
 from pgheadroom.predict.sampling import PageSample
-from pgheadroom.profile import Profile, Snapshot, to_json
+from pgheadroom.profile import MachineTimes, Profile, Snapshot, to_json
 from pgheadroom.profile.settings import check_values
 from pgheadroom.types import PgVersion, Span
 
@@ -58,9 +58,10 @@ class Given:
     counted; empty where they are. `holds` are
     further ones whose beginning and end are known to lie within a range each, as those of
     `vacuums` do, autovacuum's of a table, which are no `events` then. `standing` is what
-    share of several clients' transactions stood still, and for how many of another client's each
-    of them did;
-    `course` the transactions of each client by stretch of the run.
+    share of several clients' transactions stood still, for how many of another client's each of
+    them did, and which part of these times, at least and at most, lay within statements;
+    `course` the transactions of each client by stretch of the run; `machine` has the times of their
+    sessions, instead of the profile's.
     """
 
     operations: int | None = None
@@ -69,8 +70,9 @@ class Given:
     maintained: tuple[Span, ...] = ()
     holds: tuple[tuple[Span, Span], ...] = ()
     vacuums: tuple[tuple[Span, Span, str], ...] = ()
-    standing: tuple[float, tuple[float, ...]] | None = None
+    standing: tuple[float, tuple[float, ...], Span] | None = None
     course: tuple[tuple[int, ...], ...] = ()
+    machine: MachineTimes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +122,7 @@ class Piece:
     windows: int = 0
     later: tuple[tuple[str, int], ...] = ()
     rewrites: tuple[tuple[str, float, float | None], ...] = ()
-    standing: tuple[float, tuple[float, ...]] | None = None
+    standing: tuple[float, tuple[float, ...], Span] | None = None
     course: tuple[tuple[int, ...], ...] = ()
     is_maintained: bool = False
 
@@ -332,12 +334,15 @@ def _is_alone(cell: Cell, given: Given, run: _core.Simulated) -> bool:
 
 def as_given(profile: Profile, given: Given, seed: int = 0) -> Profile:
     """
-    The profile with snapshots and maintenance as they were, where a server's run tells.
+    The profile with machine, snapshots and maintenance as they were, where a server's run tells.
 
     Each seed draws moments within what is known of them, evenly; one that ends a snapshot and
     begins the next is one moment.
     """
     run = profile.workload.run
+    if given.machine is not None:
+        run = replace(run, machine=given.machine)
+        profile = replace(profile, workload=replace(profile.workload, run=run))
     if given.maintained:
         commands = zip(run.maintenance, _in_turn(given.maintained, seed), strict=True)
         run = replace(

@@ -42,7 +42,9 @@ class Simulation:
     `model` says what of it is a model, in sentences; `order` has the order of each table, where
     that was asked for; `rewrites` what rewriting tables in the middle of the run did; `turns` those
     of each operation of a profile; `failed` the transactions that failed, 0 too, and `failed_frac`
-    their share; `wide_by` says why intervals may be wide.
+    their share; `worked_each` and `pauses_each` are what statements of a transaction of several
+    clients take in the mean, in times of an UPDATE by key, and how many pauses it has; `wide_by`
+    says why intervals may be wide.
     """
 
     outcome: Outcome
@@ -56,6 +58,8 @@ class Simulation:
     turns: Mapping[str, Turns] = field(default_factory=dict)
     failed: Value = 0
     failed_frac: float = 0.0
+    worked_each: float = 0.0
+    pauses_each: float = 0.0
     wide_by: tuple[str, ...] = ()
 
 
@@ -230,6 +234,8 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
         turns=turns,
         failed=failures.value,
         failed_frac=failed_frac(runs),
+        worked_each=_each(runs, sum(run.worked for run in runs)),
+        pauses_each=_each(runs, sum(run.pauses for run in runs)),
         wide_by=wide.reasons(
             clients=clients,
             by_clock=by_itself(runs) is not None,
@@ -239,6 +245,10 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
             draws=plan.draws_only(cell, runs[0]),
         ),
     )
+
+
+def _each(runs: Sequence[_core.Simulated], total: float) -> float:
+    return total / max(1, sum(run.transactions for run in runs))
 
 
 def _outcome(

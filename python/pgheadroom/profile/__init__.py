@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from pgheadroom.profile.change import Change
 from pgheadroom.profile.column_types import Kind
+from pgheadroom.profile.machine import MachineTimes
 from pgheadroom.profile.model import Profile, ServerSettings
 from pgheadroom.profile.reading import parse_profile, read_profile, to_json
 from pgheadroom.profile.tables import (
@@ -37,6 +38,7 @@ __all__ = [
     "ForeignKey",
     "IndexProfile",
     "Kind",
+    "MachineTimes",
     "Maintenance",
     "Operation",
     "PgbenchBuiltin",

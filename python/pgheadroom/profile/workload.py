@@ -19,6 +19,7 @@ from pgheadroom.profile.change import (
     changes_in_file,
     changes_of,
 )
+from pgheadroom.profile.machine import MachineTimes
 from pgheadroom.profile.spelling import predicate
 
 OperationKind = Literal["insert", "update", "delete", "select", "upsert", "lock"]
@@ -232,6 +233,7 @@ class Run:
     maintenance: Annotated[tuple[Maintenance, ...], Expected("a list of commands")] = field(
         default=(), metadata=in_file(unless_empty=True)
     )
+    machine: MachineTimes | None = field(default=None, metadata=in_file(unless_none=True))
 
     @property
     def last_vacuum(self) -> int | None:

@@ -25,6 +25,7 @@ mod monitor;
 mod page_shape;
 mod pages;
 pub(crate) mod ranges;
+mod run_spec;
 mod server_spec;
 pub mod setting_values;
 pub mod settings;
@@ -39,12 +40,12 @@ pub use load::{LoadedTable, PgbenchTables};
 pub use monitor::Monitor;
 pub use page_shape::{OfLoad, OfPage, PageKindSpec};
 pub use pages::{PageKinds, redirect_rounds};
+pub use run_spec::{CommandName, Isolation, MachineSpec, MaintenanceSpec, RunSpec, SnapshotSpec};
 pub use server_spec::{ColumnCompression, ColumnStorage, Compression, ServerSpec, WalLevel};
 pub use spec::{
-    Among, BuiltinName, ChangeSpec, ColumnSpec, CommandName, Distribution, Find, ForeignKeySpec,
-    GrowsSpec, Isolation, KindName, MaintenanceSpec, OperationSpec, ParentPick, PgbenchSpec,
-    PickSpec, ProfileSpec, RowsSpec, RunSpec, SampleSpec, SnapshotSpec, TableSpec, ValuesKind,
-    ValuesSpec, WidthSpec,
+    Among, BuiltinName, ChangeSpec, ColumnSpec, Distribution, Find, ForeignKeySpec, GrowsSpec,
+    KindName, OperationSpec, ParentPick, PgbenchSpec, PickSpec, ProfileSpec, RowsSpec, SampleSpec,
+    TableSpec, ValuesKind, ValuesSpec, WidthSpec,
 };
 
 /// Why a profile is not played.

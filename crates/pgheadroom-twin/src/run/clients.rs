@@ -120,7 +120,7 @@ impl Clients {
         self.in_progress += 1;
         let of = &self.list[client];
         if of.operations.is_empty() {
-            schedule.pause(client, Turn::EndTransaction(client));
+            schedule.pause_and_end(client, false);
         } else if self.are_calls {
             db.switch_to(SessionId(client));
             db.begin_call();
@@ -128,7 +128,7 @@ impl Clients {
         } else if of.end == End::Statement {
             self.statement(client, schedule, db)?;
         } else {
-            schedule.pause(client, Turn::Statement(client)); // BEGIN, and the way back
+            schedule.pause(client); // BEGIN, which takes next to no time, and the way back
         }
         Ok(())
     }
@@ -138,7 +138,7 @@ impl Clients {
     pub fn begin_update_alone(&mut self, client: usize, table: TableId, schedule: &mut Schedule) {
         self.list[client].updates_alone = Some(table);
         self.in_progress += 1;
-        schedule.run_statement(client, Work::default());
+        schedule.run_statement(client, Work::UPDATE_ALONE);
     }
 
     /// A turn within a transaction; the transaction that it ended.
@@ -270,7 +270,10 @@ impl Clients {
                 {
                     self.without_row.push(*number);
                 }
+                let is_last = of.position + 1 == of.operations.len();
                 let work = Work {
+                    writes: writes(operation),
+                    commits: is_last && (of.end == End::Statement || self.are_calls),
                     rows: found,
                     scanned,
                     moved: db.begun_cleaning(SessionId(client)),
@@ -323,9 +326,10 @@ impl Clients {
         if of.position < of.operations.len() && self.are_calls {
             self.statement(client, schedule, db)?;
         } else if of.position < of.operations.len() {
-            schedule.pause(client, Turn::Statement(client));
+            schedule.pause(client);
         } else {
-            schedule.pause(client, Turn::EndTransaction(client));
+            let commits = of.end == End::Commit && of.operations.iter().any(writes);
+            schedule.pause_and_end(client, commits);
         }
         Ok(None)
     }

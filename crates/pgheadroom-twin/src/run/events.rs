@@ -11,7 +11,7 @@ use crate::executor::{
 };
 use crate::procarray::HeldSnapshot;
 use crate::procarray::Isolation;
-use crate::profile::{self, ProfileError, ProfileSpec, SampleSpec, ServerSpec};
+use crate::profile::{self, MachineSpec, ProfileError, ProfileSpec, SampleSpec, ServerSpec};
 use crate::run::background::Timing;
 use crate::run::elsewhere::Whole;
 use crate::run::maintenance;
@@ -168,6 +168,8 @@ pub struct Plan {
     pub standing: Option<Standing>,
     /// Transactions of each client by stretch of the run, if somebody has measured them.
     pub course: Vec<Vec<u32>>,
+    /// How long clients' sessions take, as far as it is known.
+    pub machine: MachineSpec,
     /// What this is a share of.
     pub whole: Option<Whole>,
     /// What is not played as a server would, in sentences.
@@ -265,6 +267,7 @@ impl Plan {
             rate_per_s: spec.run.rate_per_s,
             standing: conditions.standing.clone(),
             course: conditions.course.clone(),
+            machine: spec.run.machine,
             isolation: match spec.run.isolation {
                 profile::Isolation::ReadCommitted => Isolation::ReadCommitted,
                 profile::Isolation::RepeatableRead => Isolation::RepeatableRead,

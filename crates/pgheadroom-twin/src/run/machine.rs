@@ -5,14 +5,17 @@
 //! |=statement=|..pause..|=statement=~~~waits~~~wake=|..pause..|C|..pause..|=statement=|
 //! ```
 //!
-//! Nobody knows the machine of a prediction, so each seed plays on one of its own, from a quiet to
-//! a busy one: places in the ranges below are spread evenly however many seeds there are, and what
-//! the runs differ by is what depends on the machine. The ranges are those of 36 runs of 18.4 and
-//! 16.14 on two cores, with 2 to 8 clients, idle but for them and beside up to fifteen busy
-//! processes (docs/method/clients.md). Only ratios matter, but for `deadlock_timeout`, so the unit
-//! is the time of a statement.
+//! A profile may say it in microseconds, and `prove` measures it in the server's run. What nobody
+//! knows each seed draws for a machine of its own, from a quiet to a busy one: places in the ranges
+//! below are spread evenly however many seeds there are, and what the runs differ by is what
+//! depends on the machine. The ranges are those of 36 runs of 18.4 and 16.14 on two cores, with 2
+//! to 8 clients, idle but for them and beside up to fifteen busy processes
+//! (docs/method/clients.md). Only ratios matter, but for `deadlock_timeout`, so the unit is the
+//! time of a statement: of an UPDATE by key that is a transaction of its own.
 
+use crate::profile::{MachineSpec, RunSpec};
 use crate::run::standing::{PlacedStanding, Standing};
+use crate::run::work::{COMMIT, STATEMENT};
 
 /// Shortest and longest pause between two transactions of a client: 0.9 to 4.4 on an idle machine,
 /// 1 to 21 on a busy one.
@@ -46,10 +49,9 @@ const STANDING: (f64, f64) = (0.000_2, 0.015);
 /// statement. 4 to 33 times in six runs of 2 and 4 clients that all update one row, on two cores
 /// beside other work, by looks at pg_stat_activity and the processes' states each half millisecond.
 const WOKEN_STANDS_STILL: (f64, f64) = (4.0, 33.0);
-/// The part of the transactions that stands still in a statement, at most, where it is drawn: with
-/// more of them eight clients had up to 1,230 new pages where servers had 919 to 1,048
-/// (`tests/golden_clients.rs`).
-const INSIDE_MAX: f64 = 0.000_1;
+/// Which part of these times lies within a statement. `prove` has measured 0.02 to 0.2 on busy cores,
+/// but with more than this eight clients had more new pages than servers (`golden_clients.rs`).
+const INSIDE: (f64, f64) = (0.0, 0.05);
 /// For how many transactions of another client: twentieths of the 2,510 times that a client stood
 /// still in these runs, each as likely (the longest: 253).
 const LENGTHS: [f64; 20] = [
@@ -76,9 +78,23 @@ const STEPS: [f64; 5] = [
     0.450_299_522_098_096,
 ];
 
+/// What is known of the clients of a run.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Asked {
+    /// Transactions a second of all clients, if they come at a rate.
+    pub rate_per_s: Option<f64>,
+    /// How often they stood still on a server.
+    pub standing: Option<Standing>,
+    /// Times of their sessions.
+    pub machine: MachineSpec,
+}
+
 /// Means by which a schedule draws its times, in times of a statement.
 #[derive(Debug, Clone)]
 pub(super) struct Machine {
+    /// A statement whose transaction goes on, and the COMMIT of one.
+    pub statement: f64,
+    pub commit: f64,
     /// Between two statements of a transaction.
     pub pause: f64,
     /// Between two transactions; with a rate: of all clients.
@@ -103,45 +119,80 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// The machine of a seed; of what the server's run had (`measured`) nothing is drawn, and
-    /// `uniform` draws from above 0 to 1.
+    /// The machine of a seed; of what is known nothing is drawn, and `uniform` draws from above 0
+    /// to 1.
     pub fn of_seed(
         clients: usize,
         seed: u64,
-        rate_per_s: Option<f64>,
-        measured: Option<Standing>,
+        asked: Asked,
         mut uniform: impl FnMut() -> f64,
     ) -> Self {
+        let Asked {
+            rate_per_s,
+            standing: measured,
+            machine: known,
+        } = asked;
         #[allow(clippy::cast_precision_loss)] // any place will do
         let [slow, late, loaded, stalled, away] =
             STEPS.map(|step| (0.5 + seed as f64 * step).fract());
-        let between = within(PAUSE, slow);
-        let second = 1.0 / within(STATEMENT_S, slow);
+        let own = OwnTimes::of(&known, within(STATEMENT_S, slow));
+        let times = |us: Option<f64>| us.map(|us| us / own.whole_us);
+        let beside = within(BETWEEN, away);
+        let between = times(known.between_us)
+            .or_else(|| times(known.pause_us).map(|pause| pause * beside))
+            .unwrap_or_else(|| within(PAUSE, slow));
+        let second = 1e6 / own.whole_us;
         let mut even = || (UNEVEN_MAX * loaded * (2.0 * uniform() - 1.0)).exp();
-        let inside = if measured.is_some() {
-            stalled
-        } else {
-            stalled * (INSIDE_MAX / within(STANDING, loaded)).min(1.0)
-        };
+        let (least, most) = measured.as_ref().map_or(INSIDE, |known| known.inside);
+        let inside = least + (most - least) * stalled;
         let standing = rate_per_s.is_none().then(|| PlacedStanding {
             of: measured.unwrap_or_else(|| Standing {
                 share: within(STANDING, loaded),
                 lengths: LENGTHS.to_vec(),
+                inside: INSIDE,
             }),
             inside,
             woken: within(WOKEN_STANDS_STILL, loaded),
         });
         Self {
-            pause: between / within(BETWEEN, away),
+            statement: own.statement,
+            commit: own.commit,
+            pause: times(known.pause_us).unwrap_or(between / beside),
             between: rate_per_s.map_or(between, |rate| second / rate),
             between_calls: within(CALL_PAUSE, slow),
             shape: whole(within(SHAPE, slow)),
-            wake: within(WAKE, late),
+            wake: times(known.wake_us).unwrap_or_else(|| within(WAKE, late)),
             misses_page: thousandths(MISSES_PAGE, late),
             moves_entry: within(MOVES_ENTRY, stalled),
             second,
             pauses: std::iter::repeat_with(&mut even).take(clients).collect(),
             standing,
+        }
+    }
+}
+
+/// How long an UPDATE by key takes that is a transaction of its own, and which part of that its
+/// statement and its COMMIT are.
+struct OwnTimes {
+    whole_us: f64,
+    statement: f64,
+    commit: f64,
+}
+
+impl OwnTimes {
+    /// Of what is known; `drawn_s` is the time of the whole where nothing is.
+    fn of(known: &MachineSpec, drawn_s: f64) -> Self {
+        let (statement, commit) = match (known.statement_us, known.commit_us) {
+            (Some(statement), Some(commit)) => (statement, commit),
+            (Some(statement), None) => (statement, statement * COMMIT / STATEMENT),
+            (None, Some(commit)) => (1e6 * drawn_s * STATEMENT, commit),
+            (None, None) => (1e6 * drawn_s * STATEMENT, 1e6 * drawn_s * COMMIT),
+        };
+        let whole_us = statement + commit;
+        Self {
+            whole_us,
+            statement: statement / whole_us,
+            commit: commit / whole_us,
         }
     }
 }
@@ -164,26 +215,15 @@ fn thousandths((low, high): (f64, f64), place: f64) -> u32 {
 }
 
 /// What a reader is told of it.
-pub(crate) fn assumed(
-    clients: u32,
-    rate_per_s: Option<f64>,
-    is_measured: bool,
-    has_course: bool,
-) -> String {
-    let (low, high) = PAUSE;
-    let pauses = match rate_per_s {
-        None => format!(
-            "pauses between transactions are {low} to {high} times as long as a statement and {} \
-             to {} times as long as those within one",
-            BETWEEN.0, BETWEEN.1
-        ),
-        Some(_) => {
-            let us = |seconds: f64| (1e6 * seconds).round();
-            let (shortest, longest) = STATEMENT_S;
-            format!("a statement takes {} to {} us", us(shortest), us(longest))
-        }
-    };
-    let standing = match (rate_per_s, is_measured) {
+pub(crate) fn assumed(run: &RunSpec, is_measured: bool, has_course: bool) -> String {
+    let RunSpec {
+        clients,
+        rate_per_s,
+        machine,
+        ..
+    } = run;
+    let pauses = pauses_assumed(*rate_per_s, machine);
+    let standing = match (*rate_per_s, is_measured) {
         (Some(_), _) => String::new(),
         (None, true) => ", and clients stand still as often as on the server".to_owned(),
         (None, false) => format!(
@@ -195,7 +235,10 @@ pub(crate) fn assumed(
             LENGTHS[LENGTHS.len() - 1]
         ),
     };
-    let (soonest, latest) = WAKE;
+    let wakes = match machine.wake_us {
+        Some(us) => format!("{us} us"),
+        None => format!("{} to {} times a statement", WAKE.0, WAKE.1),
+    };
     let uneven = if has_course {
         "clients come on beside each other as on the server".to_owned()
     } else {
@@ -204,9 +247,43 @@ pub(crate) fn assumed(
     };
     format!(
         "when statements of {clients} clients begin is drawn, by each run on a machine of its own, \
-         from a quiet to a busy one: {pauses}, who waits for a row goes on {soonest} to {latest} \
-         times a statement after it is free, {uneven}{standing}"
+         from a quiet to a busy one: {pauses}, who waits for a row goes on {wakes} after it is \
+         free, {uneven}{standing}"
     )
+}
+
+/// What a reader is told of statements and the pauses between them.
+fn pauses_assumed(rate_per_s: Option<f64>, machine: &MachineSpec) -> String {
+    let own = match (machine.statement_us, machine.commit_us) {
+        (None, None) if rate_per_s.is_some() => {
+            let us = |seconds: f64| (1e6 * seconds).round();
+            let (shortest, longest) = STATEMENT_S;
+            format!("a statement takes {} to {} us", us(shortest), us(longest))
+        }
+        (None, None) => String::new(),
+        (statement, commit) => {
+            let each = [("an UPDATE", statement), ("a COMMIT", commit)];
+            let known = each.iter().filter_map(|(what, us)| us.map(|us| (what, us)));
+            let said: Vec<String> = known.map(|(what, us)| format!("{what} {us} us")).collect();
+            format!("{} on the server in the mean", said.join(", "))
+        }
+    };
+    let pauses = match (machine.pause_us, machine.between_us) {
+        _ if rate_per_s.is_some() => String::new(),
+        (None, None) => format!(
+            "pauses between transactions are {} to {} times as long as a statement and {} to {} \
+             times as long as those within one",
+            PAUSE.0, PAUSE.1, BETWEEN.0, BETWEEN.1
+        ),
+        (pause, between) => {
+            let each = [("within a transaction", pause), ("between two", between)];
+            let known = each.iter().filter_map(|(what, us)| us.map(|us| (what, us)));
+            let said: Vec<String> = known.map(|(what, us)| format!("{us} us {what}")).collect();
+            format!("pauses are {}", said.join(", "))
+        }
+    };
+    let said = [own, pauses].into_iter().filter(|said| !said.is_empty());
+    said.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -214,7 +291,11 @@ mod tests {
     use super::*;
 
     fn of_seed(seed: u64, standing: Option<Standing>) -> Machine {
-        Machine::of_seed(4, seed, None, standing, || 1.0)
+        let asked = Asked {
+            standing,
+            ..Asked::default()
+        };
+        Machine::of_seed(4, seed, asked, || 1.0)
     }
 
     /// Of eight seeds some have long pauses and some short ones, whether they wake soon or late;
@@ -241,12 +322,65 @@ mod tests {
         }
     }
 
+    /// What a profile says is not drawn, whatever the seed; the rest is.
+    #[test]
+    fn a_known_machine_is_not_drawn() {
+        let machine = MachineSpec {
+            statement_us: Some(10.0),
+            commit_us: Some(30.0),
+            pause_us: Some(80.0),
+            between_us: Some(120.0),
+            wake_us: None,
+        };
+        let of = |seed| {
+            let asked = Asked {
+                machine,
+                ..Asked::default()
+            };
+            Machine::of_seed(4, seed, asked, || 1.0)
+        };
+        for seed in 0..8 {
+            let one = of(seed);
+            assert_eq!((one.statement, one.commit), (0.25, 0.75));
+            assert_eq!((one.pause, one.between, one.second), (2.0, 3.0, 25_000.0));
+        }
+        assert!((of(0).wake - of(1).wake).abs() > 0.1);
+    }
+
+    /// A pause alone says how long one between two transactions may be, and a COMMIT alone leaves
+    /// the statement to be drawn.
+    #[test]
+    fn what_is_known_in_part_counts() {
+        for seed in 0..8 {
+            let asked = |machine| Asked {
+                machine,
+                ..Asked::default()
+            };
+            let pause_us = Some(50.0);
+            let known = MachineSpec {
+                statement_us: Some(45.0),
+                pause_us,
+                ..MachineSpec::default()
+            };
+            let one = Machine::of_seed(4, seed, asked(known), || 1.0);
+            assert!((one.pause - 0.5).abs() < 1e-12 && (one.commit - COMMIT).abs() < 1e-12);
+            assert!((1.2..=2.8).contains(&(one.between / one.pause)));
+            let slow = MachineSpec {
+                commit_us: Some(5000.0),
+                ..MachineSpec::default()
+            };
+            let one = Machine::of_seed(4, seed, asked(slow), || 1.0);
+            assert!(one.commit > 0.95 && one.statement < 0.05);
+        }
+    }
+
     /// What was measured is not drawn.
     #[test]
     fn a_measured_run_stands_still_as_it_did() {
         let standing = Standing {
             share: 0.2,
             lengths: vec![3.0],
+            inside: (0.0, 1.0),
         };
         let of = |seed, measured| of_seed(seed, measured).standing.map(|placed| placed.of);
         assert_eq!(of(5, Some(standing.clone())), Some(standing));

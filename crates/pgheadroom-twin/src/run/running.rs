@@ -12,6 +12,7 @@ use crate::run::background::BackgroundProcesses;
 use crate::run::clients::Clients;
 use crate::run::elsewhere::Elsewhere;
 use crate::run::events::{Events, Plan};
+use crate::run::machine::Asked;
 use crate::run::perform::perform;
 use crate::run::schedule::{Schedule, Turn};
 use crate::run::{Outcome, Turns, outcome};
@@ -66,8 +67,11 @@ impl<'a, W: Workload> Running<'a, W> {
         let schedule = Schedule::new(
             workload.clients(),
             plan.interleaving,
-            plan.rate_per_s,
-            plan.standing.clone(),
+            Asked {
+                rate_per_s: plan.rate_per_s,
+                standing: plan.standing.clone(),
+                machine: plan.machine,
+            },
         )
         .of_calls(workload.is_one_call())
         .along(&plan.course);
@@ -135,6 +139,8 @@ impl<'a, W: Workload> Running<'a, W> {
             happened,
             turns: turns.collect(),
             failed_transactions: self.clients.failed(),
+            worked: self.schedule.worked(),
+            pauses: self.schedule.pauses(),
             rewrites: self.events.rewritten().to_vec(),
             ..outcome(self.db, self.names, self.transactions, self.statements)
         })

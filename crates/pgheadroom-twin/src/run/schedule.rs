@@ -13,8 +13,8 @@
 use crate::executor::Scanned;
 use crate::pgbench::Prng;
 use crate::run::course::Course;
-use crate::run::machine::Machine;
-use crate::run::standing::{Place, Standing, StandsStill};
+use crate::run::machine::{Asked, Machine};
+use crate::run::standing::{Place, StandsStill};
 pub(super) use crate::run::turns::Turn;
 use crate::run::turns::Turns;
 use crate::run::work::{Work, time_to_scan};
@@ -41,8 +41,8 @@ pub(super) struct Schedule {
     standing: Option<StandsStill>,
     /// How clients are to come on, where that was measured.
     course: Option<Course>,
-    /// Statements that have been carried out.
-    statements: f64,
+    /// The times of statements and COMMITs that have been carried out, by their means.
+    worked: f64,
     /// Whether each transaction is a procedure's call.
     has_calls: bool,
     turns: Turns,
@@ -61,15 +61,11 @@ impl Schedule {
     /// the next: clients go round in turn, unless one is late.
     ///
     /// Source: `CSTATE_PREPARE_THROTTLE`, src/bin/pgbench/pgbench.c (REL_18_STABLE).
-    pub fn new(
-        clients: usize,
-        seed: u64,
-        rate_per_s: Option<f64>,
-        standing: Option<Standing>,
-    ) -> Self {
+    pub fn new(clients: usize, seed: u64, asked: Asked) -> Self {
         let mut prng = Prng::from_seed(seed);
         let draw = || uniform(&mut prng);
-        let mut machine = Machine::of_seed(clients, seed, rate_per_s, standing, draw);
+        let rate_per_s = asked.rate_per_s;
+        let mut machine = Machine::of_seed(clients, seed, asked, draw);
         let standing = machine
             .standing
             .take()
@@ -83,7 +79,7 @@ impl Schedule {
             ended: 0.0,
             standing,
             course: None,
-            statements: 0.0,
+            worked: 0.0,
             has_calls: false,
             turns: Turns::new(clients),
             now: 0.0,
@@ -116,6 +112,17 @@ impl Schedule {
         self.waits.len() == 1
     }
 
+    /// The means of the times that statements and COMMITs took, added, in those of an UPDATE by
+    /// key whose transaction goes on.
+    pub fn worked(&self) -> f64 {
+        self.worked / self.machine.statement
+    }
+
+    /// How many pauses there were within transactions.
+    pub const fn pauses(&self) -> f64 {
+        self.pauses
+    }
+
     /// Who is next; `None` when all have stopped.
     #[inline]
     pub fn next(&mut self) -> Option<Turn> {
@@ -129,8 +136,9 @@ impl Schedule {
 
     /// The client's statement has been carried out, and takes its time.
     pub fn run_statement(&mut self, client: usize, work: Work) {
-        self.statements += 1.0;
-        let time = self.draw(work.time()) + self.stand_still(Place::Statement, client);
+        let mean = work.time(self.machine.statement, self.machine.commit);
+        self.worked += mean;
+        let time = self.draw(mean) + self.stand_still(Place::Statement, client);
         self.push(
             time + self.time_to_move(work.moved),
             Turn::EndStatement(client),
@@ -164,13 +172,29 @@ impl Schedule {
         self.push(0.0, Turn::EndTransaction(client));
     }
 
-    /// The client's next statement, or its COMMIT, follows after the way to the client and back.
-    pub fn pause(&mut self, client: usize, turn: Turn) {
+    /// The client's next statement follows after the way to the client and back.
+    pub fn pause(&mut self, client: usize) {
+        let time = self.pause_within(client);
+        self.push(time, Turn::Statement(client));
+    }
+
+    /// The client's transaction ends after the same way, and the time of a COMMIT if it `commits`
+    /// what it has written.
+    pub fn pause_and_end(&mut self, client: usize, commits: bool) {
+        let mut time = self.pause_within(client);
+        if commits {
+            let mean = self.machine.commit;
+            self.worked += mean;
+            time += self.draw(mean);
+        }
+        self.push(time, Turn::EndTransaction(client));
+    }
+
+    /// A pause within a transaction.
+    fn pause_within(&mut self, client: usize) -> f64 {
         self.pauses += 1.0;
-        let mean = self.machine.pause * self.slowness(client);
-        let drawn = self.draw_even(mean);
-        let time = self.until_stretch_ends(drawn) + self.on_the_way(client);
-        self.push(time, turn);
+        let drawn = self.draw_even(self.machine.pause * self.slowness(client));
+        self.until_stretch_ends(drawn) + self.on_the_way(client)
     }
 
     /// The client's wait is over: it goes on when it has been woken.
@@ -263,15 +287,13 @@ impl Schedule {
                 course.end_transaction(client);
             }
             let between = if self.has_calls {
-                self.machine.between_calls * self.statements / self.ended
+                self.machine.between_calls * self.worked / self.ended
             } else {
                 self.machine.between
             };
             let slowness = self.slowness(client);
             let way = if rolls_back {
-                self.pauses += 1.0;
-                let drawn = self.draw_even(self.machine.pause * slowness);
-                self.until_stretch_ends(drawn) + self.on_the_way(client)
+                self.pause_within(client)
             } else {
                 0.0
             };
@@ -295,7 +317,7 @@ impl Schedule {
             return own;
         }
         // Of a transaction, on an even machine.
-        let work = self.statements / self.ended;
+        let work = self.worked / self.ended;
         let pauses = if self.has_calls {
             self.machine.between_calls * work
         } else {
@@ -376,210 +398,4 @@ fn uniform(prng: &mut Prng) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// At a rate clients take turns, as long as none is late.
-    #[test]
-    fn a_throttle_makes_clients_take_turns() {
-        let mut schedule = Schedule::new(4, 3, Some(1000.0), None);
-        let turns: Vec<_> = std::iter::from_fn(|| schedule.next()).collect();
-        assert_eq!(turns, [0, 1, 2, 3].map(Turn::Begin));
-    }
-
-    /// The same seed gives the same order, and another one another.
-    #[test]
-    fn seeds_decide_the_order() {
-        let order = |seed| {
-            let mut schedule = Schedule::new(20, seed, None, None);
-            std::iter::from_fn(|| schedule.next()).collect::<Vec<_>>()
-        };
-        assert_eq!(order(3), order(3));
-        assert_ne!(order(3), order(4));
-        assert_eq!(order(3).len(), 20);
-    }
-
-    /// Of those who wait for each other the first one's timer finds it out, unless that has gone
-    /// off before.
-    #[test]
-    fn the_first_timer_finds_a_deadlock() {
-        let mut schedule = Schedule::new(2, 1, None, None);
-        while schedule.next().is_some() {}
-        schedule.wait(1);
-        let began = schedule.now;
-        schedule.now = began + 10.0;
-        schedule.wait(0);
-        schedule.expect_deadlock(&[1, 0]);
-        assert_eq!(schedule.next(), Some(Turn::Deadlock(1, 1)));
-        assert!(schedule.is_wait(1, 1) && schedule.now > began + 1000.0);
-        schedule.wait(0);
-        schedule.now += 1.0;
-        schedule.expect_deadlock(&[1, 0]);
-        assert_eq!(schedule.next(), Some(Turn::Deadlock(0, 2)));
-        assert!(!schedule.is_wait(0, 1));
-    }
-
-    /// A client is away between two calls for as long as calls take, not statements.
-    #[test]
-    fn calls_are_waited_for() {
-        for (has_calls, least, most) in [(false, 0.0, 0.3), (true, 0.4, 0.65)] {
-            let mut schedule = Schedule::new(4, 1, None, None).of_calls(has_calls);
-            let (mut left, mut away, mut since) = ([0; 4], 0.0, [0.0; 4]);
-            while let Some(turn) = schedule.next() {
-                match turn {
-                    Turn::Begin(client) if schedule.ended < 4000.0 => {
-                        away += schedule.now - since[client];
-                        left[client] = 30;
-                        schedule.run_statement(client, Work::default());
-                    }
-                    Turn::EndStatement(client) => {
-                        left[client] -= 1;
-                        if left[client] == 0 {
-                            since[client] = schedule.now;
-                            schedule.end_transaction(client, false);
-                        } else {
-                            schedule.run_statement(client, Work::default());
-                        }
-                    }
-                    _ => {}
-                }
-            }
-            let share = away / (4.0 * schedule.now);
-            assert!(least < share && share < most, "{has_calls}: {share}");
-        }
-    }
-
-    /// A ROLLBACK behind an error is a way of its own, and pauses within a transaction are shorter
-    /// than those between two.
-    #[test]
-    fn a_rollback_takes_its_time() {
-        for seed in 0..8 {
-            let mut schedule = Schedule::new(2, seed, None, None);
-            schedule.standing = None;
-            let Machine { between, pause, .. } = schedule.machine;
-            assert!(pause * 1.2 <= between * 1.001 && between <= pause * 2.801);
-            while schedule.next().is_some() {}
-            let mut mean_until_next = |rolls_back| {
-                let mut sum = 0.0;
-                for _ in 0..20_000 {
-                    let ended = schedule.now;
-                    schedule.end_transaction(0, rolls_back);
-                    assert_eq!(schedule.next(), Some(Turn::Begin(0)));
-                    sum += schedule.now - ended;
-                }
-                sum / 20_000.0 / schedule.machine.pauses[0]
-            };
-            let (commits, rolls_back) = (mean_until_next(false), mean_until_next(true));
-            let way = (rolls_back - commits) / pause;
-            assert!((0.8..1.2).contains(&way), "{seed}: {way}");
-        }
-    }
-
-    /// Pauses within a transaction have the machine's mean, and are the more even the quieter it
-    /// is.
-    #[test]
-    fn quiet_machines_are_even() {
-        for seed in 0..8 {
-            let mut schedule = Schedule::new(2, seed, None, None);
-            let drawn: Vec<_> = (0..20_000).map(|_| schedule.draw_even(3.0)).collect();
-            let mean = drawn.iter().sum::<f64>() / 20_000.0;
-            let variance = drawn.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / 20_000.0;
-            let shape = f64::from(schedule.machine.shape);
-            assert!((mean / 3.0 - 1.0).abs() < 0.05, "{seed}: {mean}");
-            assert!(
-                (variance * shape / 9.0 - 1.0).abs() < 0.15,
-                "{seed}: {variance}"
-            );
-            let is_quiet = schedule.machine.between < 2.0;
-            assert!(!is_quiet || shape >= 5.0, "{seed}: {shape}");
-        }
-    }
-
-    /// What was measured is met in the mean: how many stand still, and how far others come.
-    #[test]
-    fn clients_stand_still_as_measured() {
-        let standing = Standing {
-            share: 0.002,
-            lengths: vec![10.0, 90.0],
-        };
-        let mut schedule = Schedule::new(4, 1, None, Some(standing));
-        let (mut long, mut count) = (0, 0);
-        let mut ended = [0.0; 4];
-        while let Some(turn) = schedule.next() {
-            match turn {
-                Turn::Begin(client) if count < 400_000 => {
-                    schedule.run_statement(client, Work::default());
-                }
-                Turn::EndStatement(client) => {
-                    count += 1;
-                    let all = (schedule.now - ended[client]) * schedule.ended / schedule.now;
-                    long += u32::from(all > 4.0 * 50.0);
-                    ended[client] = schedule.now;
-                    schedule.end_transaction(client, false);
-                }
-                _ => {}
-            }
-        }
-        // Each length is as likely.
-        let (expected, found) = (400_000.0 * 0.002 * 0.5, f64::from(long));
-        assert!(found > 0.8 * expected && found < 1.2 * expected, "{found}");
-    }
-
-    /// Behind the last stretch pauses are as long as the machine has them.
-    #[test]
-    #[allow(clippy::cast_precision_loss)] // few
-    fn a_course_that_is_over_cuts_no_pause() {
-        let mean = |over: bool| {
-            let mut schedule = Schedule::new(2, 3, None, None).along(&[vec![2, 2], vec![8, 8]]);
-            for _ in 0..if over { 20 } else { 10 } {
-                schedule.now += 0.5;
-                schedule.end_transaction(0, false);
-            }
-            let drawn = (0..1000).map(|_| schedule.draw_pause(100.0));
-            drawn.sum::<f64>() / 1000.0
-        };
-        assert!(mean(false) < 6.0, "until the stretch ends");
-        assert!(mean(true) > 80.0);
-    }
-
-    /// Whatever the machine, a client is where the server's was when a stretch ends, within a few
-    /// transactions; also one that stands still while the others go on.
-    #[test]
-    fn clients_keep_to_their_course() {
-        let stretches = [[300, 100, 50, 350], [100, 300, 400, 0], [0, 400, 350, 50]];
-        let course = stretches.map(|stretch| stretch.to_vec());
-        for seed in 0..8 {
-            let mut schedule = Schedule::new(4, seed, None, None).along(&course);
-            let mut done = [0_u32; 4];
-            let mut goals = [0_u32; 4];
-            let mut next_end = 0;
-            let mut ends = stretches.iter();
-            while let Some(turn) = schedule.next() {
-                match turn {
-                    Turn::Begin(client) if done.iter().sum::<u32>() < 2400 => {
-                        schedule.run_statement(client, Work::default());
-                    }
-                    Turn::EndStatement(client) => {
-                        done[client] += 1;
-                        schedule.end_transaction(client, false);
-                    }
-                    _ => {}
-                }
-                if done.iter().sum::<u32>() == next_end {
-                    for (client, &goal) in goals.iter().enumerate() {
-                        assert!(
-                            done[client].abs_diff(goal) < 40,
-                            "{seed}: {done:?} {goals:?}"
-                        );
-                    }
-                    let Some(stretch) = ends.next() else { break };
-                    for (goal, count) in goals.iter_mut().zip(stretch) {
-                        *goal += count;
-                    }
-                    next_end = goals.iter().sum();
-                }
-            }
-            assert_eq!(next_end, 2400, "{seed}");
-        }
-    }
-}
+mod tests;

@@ -29,6 +29,8 @@ pub struct Standing {
     pub share: f64,
     /// For how many transactions of another client, each as likely; not empty unless `share` is 0.
     pub lengths: Vec<f64>,
+    /// Which part of these times lies within statements: between these two, at most 0 to 1.
+    pub inside: (f64, f64),
 }
 
 /// The same, and where a client does so.
@@ -197,7 +199,11 @@ mod tests {
 
     fn of(share: f64, inside: f64, woken: f64) -> StandsStill {
         let lengths = vec![16.0];
-        let of = Standing { share, lengths };
+        let of = Standing {
+            share,
+            lengths,
+            inside: (0.0, 1.0),
+        };
         StandsStill::new(PlacedStanding { of, inside, woken }, 2)
     }
 

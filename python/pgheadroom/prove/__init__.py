@@ -20,23 +20,23 @@ from pgheadroom.errors import InputError, LabError, MeasurementInvalid
 from pgheadroom.forms import Filed, in_file
 from pgheadroom.outcome import KEYS, Outcome
 from pgheadroom.play import Played, play
-from pgheadroom.play.course import ClientsCourse, farthest_apart
-from pgheadroom.play.events import Event
 from pgheadroom.predict import Cell, Given, RunPlan, loaded_anew, make_cells, predict_cells
 from pgheadroom.predict.clock import clock_of
 from pgheadroom.predict.fillfactors import Fillfactor, fillfactor_in_row
 from pgheadroom.predict.run import approximated
-from pgheadroom.predict.run_plan import in_order
 from pgheadroom.predict.twin import Simulation, said_before
 from pgheadroom.predict.variants import UNCHANGED, Difference, IndexChange, difference
 from pgheadroom.predict.without_row import SAID_FROM_FRAC
 from pgheadroom.profile import Profile
 from pgheadroom.profile.maintaining import is_counted
 from pgheadroom.progress import Progress
+from pgheadroom.prove.told import given_by, given_by_clients, times_count, told
 from pgheadroom.servers import find_programs, is_connection
 from pgheadroom.tabular import Row, Tabular, columns, even
-from pgheadroom.types import Assumed, Taken, Version
-from pgheadroom.units import percent
+from pgheadroom.types import Assumed, Version
+
+_FEW = 50
+"""Transactions of a client in a run of the twin that goes before the server's; arbitrary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +185,7 @@ def prove(
     assumed |= loaded_anew(cells)
     assumed |= approximated(profile, simulated, seeds)
     for n, (item, run) in enumerate(zip(given, played, strict=True)):
-        assumed |= _told(n, profile, item, run)
+        assumed |= told(n, profile, item, run)
     made = _beside_unchanged(tuple(map(_cell, cells, simulated, played)))
     return Proof(
         server=played[0].server,
@@ -206,16 +206,13 @@ def _both(
     given = [Given() for _ in plan.cells]
     if needs_the_run(profile):
         short = [Given(events=())]
-        predict_cells(replace(plan, cells=[_short(plan.cells[0])], given=short, seeds=2))
+        (first,) = predict_cells(replace(plan, cells=[_short(plan.cells[0])], given=short, seeds=2))
         played = _or_why_not(server, plan, twin)
-        given = [given_by(cell, run) for cell, run in zip(plan.cells, played, strict=True)]
-    elif _times_count(profile):
-        twin(replace(plan, seeds=2))
+        given = [given_by(cell, run, first) for cell, run in zip(plan.cells, played, strict=True)]
+    elif times_count(profile):
+        firsts = twin(replace(plan, seeds=2))
         played = _or_why_not(server, plan, twin)
-        given = [
-            Given(standing=_standing(cell, run), course=_course(cell, run))
-            for cell, run in zip(plan.cells, played, strict=True)
-        ]
+        given = list(map(given_by_clients, plan.cells, played, firsts))
     else:
         simulated = twin(plan)
         return given, simulated, server()
@@ -299,120 +296,13 @@ def needs_the_run(profile: Profile) -> bool:
     )
 
 
-def _times_count(profile: Profile) -> bool:
-    """Whether what happens depends on how several clients come on."""
-    run = profile.workload.run
-    return run.clients > 1 and run.rate_per_s is None
-
-
-def _standing(cell: Cell, run: Played) -> tuple[float, tuple[float, ...]] | None:
-    if run.standing is None or not _times_count(cell.profile):
-        return None
-    return run.standing.share, run.standing.lengths
-
-
-def _course(cell: Cell, run: Played) -> ClientsCourse:
-    return run.course if _times_count(cell.profile) else ()
-
-
-def given_by(cell: Cell, run: Played) -> Given:
-    """
-    What a server's run tells the twin, its times as shares of the transactions.
-
-    What autovacuum's workers hold, an analyze's snapshot among it, the twin gets as snapshots. A
-    vacuum takes its time from its beginning to its end, each known to a millisecond of the log.
-    """
-    workload = cell.profile.workload.run
-    by_duration = workload.duration_s is not None and workload.rate_per_s is None
-    events = [
-        event
-        for event in run.events
-        if event.table is None or event.table in cell.profile.table_names
-    ]
-    rest = [event for event in events if event.began is None]
-    placed = [(_shares(event, run)[1], event.kind, event.table) for event in rest]
-    placed += [
-        (_shares(event, run)[0], "autovacuum_starting", event.table)
-        for event in rest
-        if event.kind == "autovacuum"
-    ]
-    return Given(
-        operations=run.transactions if by_duration else None,
-        events=in_order(placed),
-        vacuums=tuple(
-            (event.began, event.ended, event.table)
-            for event in events
-            if event.began is not None and event.ended is not None and event.table is not None
-        ),
-        snapshots=tuple(sorted(run.snapshots)),
-        maintained=run.maintained,
-        holds=tuple((hold.began, hold.ended) for hold in run.holds),
-        standing=_standing(cell, run),
-        course=_course(cell, run),
-    )
-
-
-def _shares(event: Event, run: Played) -> tuple[float, float]:
-    """From and to which share of the run an event went; by time where nothing else tells."""
-    if event.at_frac is not None and event.began_frac is not None:
-        return event.began_frac, event.at_frac
-    return max(0.0, event.t_s - event.elapsed_s) / run.duration_s, event.t_s / run.duration_s
-
-
-def _told(n: int, profile: Profile, given: Given, run: Played) -> Assumed:
-    """What was handed over for cell `n`, for the record."""
-    told: dict[str, Taken] = {}
-    if profile.workload.run.rate_per_s is None:
-        told[f"cells[{n}].duration_s"] = round(run.duration_s, 3)
-    if given.standing is not None:
-        share, lengths = given.standing
-        said = f"{percent(share, 2)} of the transactions stood still"
-        if lengths:
-            said += f", for {min(lengths):.0f} to {max(lengths):.0f} of another client's"
-        told[f"cells[{n}].standing"] = said
-    if given.course:
-        told[f"cells[{n}].course"] = (
-            f"clients came on as on the server in {len(given.course)} stretches of the run, one up "
-            f"to {100 * farthest_apart(given.course):.0f} % of its transactions ahead of another"
-        )
-    if given.operations is not None:
-        told[f"cells[{n}].operations"] = given.operations
-    if given.events:
-        told[f"cells[{n}].events"] = tuple(
-            f"{kind}{f' {table}' if table else ''} at {frac:.4f} of the run"
-            for frac, kind, table in given.events
-        )
-    if given.vacuums:
-        told[f"cells[{n}].vacuums"] = tuple(
-            f"autovacuum {table} from {_range(began)} to {_range(ended)} of the run"
-            for began, ended, table in given.vacuums
-        )
-    if given.snapshots:
-        told[f"cells[{n}].snapshots"] = tuple(
-            f"from {began:.4f} to {ended:.4f} of the run" for began, ended in given.snapshots
-        )
-    if given.maintained:
-        commands = profile.workload.run.maintenance
-        told[f"cells[{n}].maintenance"] = tuple(
-            f"{command.do} of {command.table} at {_range(span)} of the run"
-            for command, span in zip(commands, given.maintained, strict=True)
-        )
-    if given.holds:
-        told[f"cells[{n}].holds"] = tuple(
-            f"from {_range(began)} to {_range(ended)} of the run" for began, ended in given.holds
-        )
-    return told
-
-
-def _range(moment: tuple[float, float]) -> str:
-    low, high = (f"{frac:.5f}" for frac in moment)
-    return low if low == high else f"{low}..{high}"
-
-
 def _short(cell: Cell) -> Cell:
-    """The same cell with one transaction a client."""
+    """The same cell with a few transactions a client, which also tell what one consists of."""
     run = cell.profile.workload.run
-    short = replace(run, operations=run.clients, duration_s=None, rate_per_s=None)
+    few = _FEW * run.clients
+    short = replace(
+        run, operations=min(few, run.operations or few), duration_s=None, rate_per_s=None
+    )
     workload = replace(cell.profile.workload, run=short)
     return replace(cell, profile=replace(cell.profile, workload=workload))
 

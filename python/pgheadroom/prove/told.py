@@ -1,0 +1,173 @@
+"""
+What a server's run tells the twin, where a prediction alone cannot know it.
+
+What came when, how long the run was, how its clients stood still and came on, and what their
+sessions spent their time on. All of it stands under `assumed`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pgheadroom.play import Played
+from pgheadroom.play.course import farthest_apart
+from pgheadroom.play.events import Event
+from pgheadroom.predict import Cell, Given
+from pgheadroom.predict.run_plan import in_order
+from pgheadroom.predict.twin import Simulation
+from pgheadroom.profile import MachineTimes, Profile
+from pgheadroom.types import Assumed, Taken
+from pgheadroom.units import percent
+
+
+def times_count(profile: Profile) -> bool:
+    """Whether what happens depends on how several clients come on."""
+    run = profile.workload.run
+    return run.clients > 1 and run.rate_per_s is None
+
+
+def given_by_clients(cell: Cell, run: Played, first: Simulation) -> Given:
+    """
+    What the clients of a server's run tell of themselves.
+
+    Args:
+        cell: What was played.
+        run: The server's run of it.
+        first: A run of the twin that knew nothing of it, for what a transaction consists of.
+    """
+    if not times_count(cell.profile):
+        return Given()
+    standing = run.standing
+    return Given(
+        standing=(standing.share, standing.lengths, standing.inside) if standing else None,
+        course=run.course,
+        machine=machine_of(run, first),
+    )
+
+
+def machine_of(run: Played, first: Simulation) -> MachineTimes | None:
+    """
+    How long sessions took for a statement and a pause, in the mean; None where it is not known.
+
+    The time at work is that of all statements and COMMITs, of which the twin counts how many times
+    an UPDATE by key they are.
+    """
+    times, transactions = run.session_times, run.transactions
+    worked = first.worked_each * transactions
+    if times is None or not worked:
+        return None
+    pauses = first.pauses_each * transactions
+    return MachineTimes(
+        statement_us=max(0.001, _us(times.at_work_s / worked)),
+        pause_us=_us(times.in_transaction_s / pauses) if pauses else None,
+        between_us=_us(times.between_s / transactions),
+    )
+
+
+def _us(seconds: float) -> float:
+    return round(1e6 * seconds, 3)
+
+
+def given_by(cell: Cell, run: Played, first: Simulation) -> Given:
+    """
+    What a server's run tells the twin, its times as shares of the transactions.
+
+    What autovacuum's workers hold, an analyze's snapshot among it, the twin gets as snapshots. A
+    vacuum takes its time from its beginning to its end, each known to a millisecond of the log.
+    """
+    workload = cell.profile.workload.run
+    by_duration = workload.duration_s is not None and workload.rate_per_s is None
+    events = [
+        event
+        for event in run.events
+        if event.table is None or event.table in cell.profile.table_names
+    ]
+    rest = [event for event in events if event.began is None]
+    placed = [(_shares(event, run)[1], event.kind, event.table) for event in rest]
+    placed += [
+        (_shares(event, run)[0], "autovacuum_starting", event.table)
+        for event in rest
+        if event.kind == "autovacuum"
+    ]
+    return replace(
+        given_by_clients(cell, run, first),
+        operations=run.transactions if by_duration else None,
+        events=in_order(placed),
+        vacuums=tuple(
+            (event.began, event.ended, event.table)
+            for event in events
+            if event.began is not None and event.ended is not None and event.table is not None
+        ),
+        snapshots=tuple(sorted(run.snapshots)),
+        maintained=run.maintained,
+        holds=tuple((hold.began, hold.ended) for hold in run.holds),
+    )
+
+
+def _shares(event: Event, run: Played) -> tuple[float, float]:
+    """From and to which share of the run an event went; by time where nothing else tells."""
+    if event.at_frac is not None and event.began_frac is not None:
+        return event.began_frac, event.at_frac
+    return max(0.0, event.t_s - event.elapsed_s) / run.duration_s, event.t_s / run.duration_s
+
+
+def told(n: int, profile: Profile, given: Given, run: Played) -> Assumed:
+    """What was handed over for cell `n`, for the record."""
+    told: dict[str, Taken] = {}
+    if profile.workload.run.rate_per_s is None:
+        told[f"cells[{n}].duration_s"] = round(run.duration_s, 3)
+    if given.standing is not None:
+        share, lengths, (least, most) = given.standing
+        said = f"{percent(share, 2)} of the transactions stood still"
+        if lengths:
+            said += f", for {min(lengths):.0f} to {max(lengths):.0f} of another client's, "
+            said += f"{100 * least:.0f} to {100 * most:.0f} % of that within a statement"
+        told[f"cells[{n}].standing"] = said
+    if given.machine is not None:
+        told[f"cells[{n}].machine"] = _said_of(given.machine)
+    if given.course:
+        told[f"cells[{n}].course"] = (
+            f"clients came on as on the server in {len(given.course)} stretches of the run, one up "
+            f"to {100 * farthest_apart(given.course):.0f} % of its transactions ahead of another"
+        )
+    if given.operations is not None:
+        told[f"cells[{n}].operations"] = given.operations
+    if given.events:
+        told[f"cells[{n}].events"] = tuple(
+            f"{kind}{f' {table}' if table else ''} at {frac:.4f} of the run"
+            for frac, kind, table in given.events
+        )
+    if given.vacuums:
+        told[f"cells[{n}].vacuums"] = tuple(
+            f"autovacuum {table} from {_range(began)} to {_range(ended)} of the run"
+            for began, ended, table in given.vacuums
+        )
+    if given.snapshots:
+        told[f"cells[{n}].snapshots"] = tuple(
+            f"from {began:.4f} to {ended:.4f} of the run" for began, ended in given.snapshots
+        )
+    if given.maintained:
+        commands = profile.workload.run.maintenance
+        told[f"cells[{n}].maintenance"] = tuple(
+            f"{command.do} of {command.table} at {_range(span)} of the run"
+            for command, span in zip(commands, given.maintained, strict=True)
+        )
+    if given.holds:
+        told[f"cells[{n}].holds"] = tuple(
+            f"from {_range(began)} to {_range(ended)} of the run" for began, ended in given.holds
+        )
+    return told
+
+
+def _said_of(machine: MachineTimes) -> str:
+    within = f", {machine.pause_us:.1f} within one" if machine.pause_us is not None else ""
+    return (
+        f"an UPDATE by key took {machine.statement_us:.1f} us at work, its waits for others left "
+        f"out, as all statements took together; pauses {machine.between_us:.1f} us between "
+        f"transactions{within}"
+    )
+
+
+def _range(moment: tuple[float, float]) -> str:
+    low, high = (f"{frac:.5f}" for frac in moment)
+    return low if low == high else f"{low}..{high}"
