@@ -324,6 +324,9 @@ impl Schedule {
             let Machine { between, pause, .. } = self.machine;
             (between * self.betweens + pause * self.pauses) / self.ended
         };
+        if pauses == 0.0 {
+            return own; // there is nothing that could be longer or shorter
+        }
         #[allow(clippy::cast_precision_loss)] // few clients
         let clients = self.waits.len() as f64;
         let cycle = (work + pauses) / (share * clients);

@@ -1,6 +1,7 @@
 //! Who comes when.
 
 use super::*;
+use crate::profile::MachineSpec;
 use crate::run::standing::Standing;
 
 /// At a rate clients take turns, as long as none is late.
@@ -162,6 +163,37 @@ fn clients_stand_still_as_measured() {
     // Each length is as likely.
     let (expected, found) = (400_000.0 * 0.002 * 0.5, f64::from(long));
     assert!(found > 0.8 * expected && found < 1.2 * expected, "{found}");
+}
+
+/// Clients without any pause go on all the same, along a course too.
+#[test]
+fn who_never_pauses_comes_on() {
+    let machine = MachineSpec {
+        pause_us: Some(0.0),
+        between_us: Some(0.0),
+        ..MachineSpec::default()
+    };
+    let asked = Asked {
+        machine,
+        ..Asked::default()
+    };
+    let mut schedule = Schedule::new(2, 3, asked).along(&[vec![300, 700], vec![700, 300]]);
+    let (mut done, mut last) = (0, 0.0);
+    while let Some(turn) = schedule.next() {
+        assert!(schedule.now >= last && schedule.now.is_finite());
+        last = schedule.now;
+        match turn {
+            Turn::Begin(client) if done < 2000 => {
+                schedule.run_statement(client, Work::UPDATE_ALONE);
+            }
+            Turn::EndStatement(client) => {
+                done += 1;
+                schedule.end_transaction(client, false);
+            }
+            _ => {}
+        }
+    }
+    assert!(done >= 2000 && last > 500.0, "{done} {last}");
 }
 
 /// Behind the last stretch pauses are as long as the machine has them.
