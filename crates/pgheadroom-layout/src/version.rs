@@ -117,7 +117,11 @@ pub enum BulkExtension {
     PerWaiter,
     /// From 16: by what the load asks and the waiters, at most 64 pages at once.
     ByRequest {
-        /// Whether the last of the new pages becomes visible to searches at once (17 and later).
+        /// Whether upper levels of the map are told of the last of the new pages too.
+        ///
+        /// Changed in minor releases of 2026: by their code 16.14, 17.10 and 18.4 do not, 17.12,
+        /// 18.6 and 19rc1 do; that 16.15 and 17.11 do, of the same day, is taken for granted.
+        /// Source: `RelationAddBlocks`, src/backend/access/heap/hio.c (`REL_18_STABLE`).
         last_page_searchable: bool,
     },
 }
@@ -386,7 +390,11 @@ impl Behaviour {
             },
             bulk_extension: if major >= 16 {
                 BulkExtension::ByRequest {
-                    last_page_searchable: major >= 17,
+                    last_page_searchable: match major {
+                        16 => version.at_least(16, 15),
+                        17 => version.at_least(17, 11),
+                        _ => version.at_least(18, 5),
+                    },
                 }
             } else {
                 BulkExtension::PerWaiter
