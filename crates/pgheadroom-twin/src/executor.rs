@@ -41,6 +41,7 @@ mod copy;
 mod cursor;
 mod entries;
 mod estimate_size;
+mod extensions;
 mod fetch;
 mod foreign_key;
 mod gin;

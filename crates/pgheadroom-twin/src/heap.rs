@@ -6,14 +6,14 @@
 //! ```
 //!
 //! Each operation says what it did, so that counters and WAL can be derived elsewhere. Left out:
-//! indexes, contention for the extension lock, and when statements run (the executor's part).
+//! indexes, and when statements run (the executor's part).
 
 use pgheadroom_layout::align::maxalign;
-use pgheadroom_layout::page::{self as page_layout, BLCKSZ, SIZE_OF_PAGE_HEADER};
+use pgheadroom_layout::page as page_layout;
 use pgheadroom_layout::version::{Behaviour, BulkExtension};
 use pgheadroom_layout::{BlockNumber, HeapFillfactor, LayoutError, OffsetNumber};
 
-use crate::fsm::{FreeSpaceMap, Modified};
+use crate::fsm::FreeSpaceMap;
 use crate::page::{HeapPage, Tid, Tuple, XmaxHint};
 use crate::prune::{self, PrunePlan};
 use crate::transaction::Xid;
@@ -21,6 +21,7 @@ use crate::vm::VisibilityMap;
 use crate::watch::{EventKind, Watch};
 
 mod bulk;
+mod extension_lock;
 mod hot_update;
 mod readers;
 mod rewrite;
@@ -29,6 +30,8 @@ mod row_lock;
 mod watched;
 
 pub use bulk::BulkInsert;
+use extension_lock::{EXTRA_PAGES, ExtensionLock};
+pub use extension_lock::{Extensions, Placing};
 pub(crate) use rewrite::Rewrite;
 
 /// Most pages by which a table grows at once (16 and later).
@@ -88,6 +91,7 @@ pub struct Heap {
     pages: Vec<HeapPage>,
     fsm: FreeSpaceMap,
     vm: VisibilityMap,
+    extension_lock: ExtensionLock,
     watch: Option<Box<Watch>>,
     last_prune: PrunePlan,
 }
@@ -102,6 +106,7 @@ impl Heap {
             pages: Vec::new(),
             fsm: FreeSpaceMap::default(),
             vm: VisibilityMap::default(),
+            extension_lock: ExtensionLock::default(),
             watch: None,
             last_prune: PrunePlan::default(),
         }
@@ -147,6 +152,7 @@ impl Heap {
 
     pub(crate) fn truncate_pages(&mut self, pages: u32) {
         self.pages.truncate(pages as usize);
+        self.extension_lock.forget();
     }
 
     pub(crate) fn vm_mut(&mut self) -> &mut VisibilityMap {
@@ -183,7 +189,7 @@ impl Heap {
         row: u32,
         tuple_bytes: u16,
         xid: Xid,
-        log: &mut impl Modified,
+        log: &mut impl Placing,
     ) -> Result<Placed, LayoutError> {
         let block = self.page_for_tuple(target, mode, tuple_bytes, log)?;
         Ok(self.put_row(block, Tuple::new(row, tuple_bytes, xid)))
@@ -211,7 +217,7 @@ impl Heap {
         hot_allowed: bool,
         needs_toast: bool,
         xid: Xid,
-        log: &mut impl Modified,
+        log: &mut impl Placing,
     ) -> Result<Updated, LayoutError> {
         let free = self.pages[old.block.0 as usize].heap_free_space();
         let fits = maxalign(u32::from(tuple_bytes)) <= free;
@@ -297,14 +303,14 @@ impl Heap {
     /// The page that takes a new tuple of this length; remembered as the session's target.
     ///
     /// Source: `RelationGetBufferForTuple`, src/backend/access/heap/hio.c (REL_13_STABLE,
-    /// REL_16_STABLE, REL_18_STABLE). Differs: one session at a time, so nobody waits for the
-    /// extension lock.
+    /// REL_16_STABLE, REL_18_STABLE). Differs: who waits for the extension lock has its page at
+    /// once (`extension_lock`).
     fn page_for_tuple(
         &mut self,
         target: &mut InsertTargetBlock,
         mode: Mode<'_>,
         tuple_bytes: u16,
-        log: &mut impl Modified,
+        log: &mut impl Placing,
     ) -> Result<BlockNumber, LayoutError> {
         let rule = self.behaviour.insert_target;
         let wanted = page_layout::target_free_space(u32::from(tuple_bytes), self.fillfactor, rule)?;
@@ -318,8 +324,7 @@ impl Heap {
                 .as_ref()
                 .and_then(|state| state.current)
                 .or(target.0)
-                .or_else(|| use_fsm.then(|| self.fsm.get(wanted, log)).flatten())
-                .or_else(|| self.page_count().checked_sub(1).map(BlockNumber));
+                .or_else(|| self.first_target(wanted, use_fsm, log));
             while let Some(block) = next {
                 let page = &mut self.pages[block.0 as usize];
                 page.initialise();
@@ -337,6 +342,8 @@ impl Heap {
                     }
                     Some(unused)
                 } else if use_fsm {
+                    self.need_map(log)?;
+                    self.tell_map(log);
                     self.fsm.record_and_get(block, free, wanted, log)
                 } else {
                     None
@@ -348,52 +355,69 @@ impl Heap {
         Ok(block)
     }
 
-    /// Adds pages and returns the first, which gets a header.
+    /// The page that one tries first who has inserted nothing yet.
+    fn first_target(
+        &mut self,
+        wanted: u32,
+        use_fsm: bool,
+        log: &mut impl Placing,
+    ) -> Option<BlockNumber> {
+        self.tell_map(log);
+        let found = use_fsm.then(|| self.fsm.get(wanted, log)).flatten();
+        found.or_else(|| {
+            let lock = &self.extension_lock;
+            let there = lock.pages_there(self.page_count(), log.extensions());
+            there.checked_sub(1).map(BlockNumber)
+        })
+    }
+
+    /// Adds pages and returns the session's own, which gets a header.
     ///
     /// Source: `RelationAddBlocks`, src/backend/access/heap/hio.c (REL_16_STABLE, REL_17_STABLE);
-    /// one page before 16.
+    /// `RelationGetBufferForTuple` and `RelationAddExtraBlocks`, same file (REL_15_STABLE).
     fn extend(
         &mut self,
         bulk: Option<&mut BulkInsert>,
         hint: u32,
         use_fsm: bool,
-        log: &mut impl Modified,
+        log: &mut impl Placing,
     ) -> Result<BlockNumber, LayoutError> {
-        let first = self.page_count();
-        let (count, last_page_searchable) = match (self.behaviour.bulk_extension, &bulk) {
-            (BulkExtension::PerWaiter, _) => (1, true),
-            (BulkExtension::ByRequest { .. }, None) if !use_fsm => (1, true),
-            (
-                BulkExtension::ByRequest {
-                    last_page_searchable,
-                },
-                state,
-            ) => {
+        self.tell_map(log);
+        let requests = self.extension_lock.requests_seen(log.extensions());
+        let to_15 = self.behaviour.bulk_extension == BulkExtension::PerWaiter;
+        let pages = self.page_count();
+        if to_15
+            && use_fsm
+            && let Some(extensions) = log.extensions().filter(|_| requests > 0)
+            && let Some((found, more)) = self.extension_lock.join(pages, extensions)
+        {
+            self.add_pages(more)?;
+            self.pages[found.0 as usize].initialise();
+            return Ok(found);
+        }
+        let first = pages;
+        let count = match (self.behaviour.bulk_extension, &bulk) {
+            (BulkExtension::PerWaiter, _) if use_fsm && requests > 0 => 1 + EXTRA_PAGES,
+            (BulkExtension::PerWaiter, _) => 1,
+            (BulkExtension::ByRequest { .. }, None) if !use_fsm => 1,
+            (BulkExtension::ByRequest { .. }, state) => {
                 let before = state
                     .as_ref()
                     .map_or(0, |state| state.already_extended_pages);
-                (hint.max(before).min(MAX_EXTEND_PAGES), last_page_searchable)
+                let wanted = hint.saturating_mul(1 + requests);
+                wanted.max(before).min(MAX_EXTEND_PAGES)
             }
         };
-        let pages = u64::from(first) + u64::from(count);
-        if pages > page_layout::MAX_PAGES {
-            return Err(LayoutError::TooManyPages {
-                pages,
-                max: page_layout::MAX_PAGES,
-            });
-        }
-        self.pages.push(HeapPage::empty());
-        for _ in 1..count {
-            self.pages.push(HeapPage::never_initialised());
-        }
-        if use_fsm && hint < count {
-            let free_bytes = BLCKSZ - SIZE_OF_PAGE_HEADER;
-            for block in first + hint..first + count {
-                self.fsm.record(BlockNumber(block), free_bytes, log);
-            }
-            let end = first + count - u32::from(!last_page_searchable);
-            self.fsm
-                .vacuum(BlockNumber(first + hint), Some(BlockNumber(end)), log);
+        self.add_pages(count)?;
+        self.pages[first as usize].initialise();
+        let own = if use_fsm { hint.min(count) } else { count };
+        let known = first + own..first + count;
+        if let Some(extensions) = log.extensions().filter(|one| one.has_begun()) {
+            let lock = &mut self.extension_lock;
+            let more = lock.ask(known, first, to_15, extensions);
+            self.add_pages(more)?;
+        } else {
+            self.make_known(&known.collect::<Vec<u32>>(), log);
         }
         if let Some(state) = bulk {
             state.current = Some(BlockNumber(first));
@@ -402,6 +426,21 @@ impl Heap {
             state.already_extended_pages += count;
         }
         Ok(BlockNumber(first))
+    }
+
+    /// Adds pages of zeros.
+    fn add_pages(&mut self, count: u32) -> Result<(), LayoutError> {
+        let pages = u64::from(self.page_count()) + u64::from(count);
+        if pages > page_layout::MAX_PAGES {
+            return Err(LayoutError::TooManyPages {
+                pages,
+                max: page_layout::MAX_PAGES,
+            });
+        }
+        for _ in 0..count {
+            self.pages.push(HeapPage::never_initialised());
+        }
+        Ok(())
     }
 
     /// Puts a new row on a page that has room.

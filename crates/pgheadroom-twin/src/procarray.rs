@@ -22,6 +22,7 @@ use std::cell::Cell;
 use pgheadroom_layout::{Behaviour, BlockNumber};
 
 use crate::checkpoint::ForkId;
+use crate::heap::Extensions;
 use crate::multixact::Multixacts;
 use crate::object_ids::ObjectIds;
 use crate::transaction::Xid;
@@ -171,6 +172,8 @@ pub struct ProcArray {
     index_scans_keep_pin: bool,
     /// OIDs that are given out.
     pub(crate) object_ids: ObjectIds,
+    /// When sessions extend tables, where they may wait for each other then.
+    extensions: Option<Box<Extensions>>,
 }
 
 impl Default for ProcArray {
@@ -191,6 +194,7 @@ impl Default for ProcArray {
             multixacts: Multixacts::default(),
             index_scans_keep_pin: false,
             object_ids: ObjectIds::default(),
+            extensions: None,
         }
     }
 }
@@ -268,6 +272,26 @@ impl ProcArray {
     #[must_use]
     pub fn is_shared(&self) -> bool {
         self.mine.xid.is_some() || self.others.len() > 1
+    }
+}
+
+/// Waits for extension locks.
+impl ProcArray {
+    /// Backends may wait for them from now on.
+    pub(crate) fn contend_for_extensions(&mut self, extensions: Extensions) {
+        self.extensions = Some(Box::new(extensions));
+    }
+
+    /// Nobody waits any more.
+    pub(crate) fn end_extensions(&mut self) {
+        self.extensions = None;
+    }
+
+    /// When the active backend is about to extend a table, if it may wait for that.
+    #[inline]
+    pub(crate) fn extensions(&mut self) -> Option<&mut Extensions> {
+        let active = self.active;
+        self.extensions.as_mut().map(|all| all.of(active))
     }
 }
 

@@ -45,7 +45,8 @@ fn played(spec: &ProfileSpec, interleaving: u64, events: Vec<Event>) -> Outcome 
 }
 
 /// Both machines' new-page updates lie within 2 % of the range of six seeds, and the table's
-/// pages within two. The range is bounded as well: one that holds anything says nothing.
+/// pages within two, but for those that each of the clients adds once for those that wait before
+/// it. The range is bounded as well: one that holds anything says nothing.
 #[test]
 fn several_clients_lie_among_the_seeds() {
     for (clients, newpage, pages, widest) in [
@@ -73,12 +74,17 @@ fn several_clients_lie_among_the_seeds() {
                 "{clients}: {}",
                 table.heap_pages
             );
+            let for_others = clients * (clients - 1) / 2;
             assert!(
-                table.heap_pages <= pages[1] + 2,
+                table.heap_pages <= pages[1] + 2 + for_others,
                 "{clients}: {}",
                 table.heap_pages
             );
         }
+        let nobody_waits = tables
+            .iter()
+            .filter(|table| table.heap_pages <= pages[1] + 2);
+        assert!(nobody_waits.count() >= 4, "{clients}: mostly");
     }
 }
 

@@ -7,6 +7,7 @@ use pgheadroom_layout::wal_record::{Page, heap_delete, heap_insert, heap_lock};
 use pgheadroom_layout::{BlockNumber, LayoutError};
 
 use crate::executor::concurrent_changes::ConcurrentChange;
+use crate::executor::extensions::Place;
 use crate::executor::session_table::Entries;
 use crate::executor::table::Table;
 use crate::executor::toast::Writer;
@@ -126,7 +127,7 @@ impl Table {
             row,
             tuple_bytes,
             xid,
-            &mut |block| wal.hint(fsm, block, 0),
+            &mut Place::new(fsm, wal, procs),
         )?;
         self.session.target = target;
         let beside = self.log_beside(None, wal);

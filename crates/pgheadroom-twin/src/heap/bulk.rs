@@ -4,8 +4,7 @@ use pgheadroom_layout::align::maxalign;
 use pgheadroom_layout::page::{BLCKSZ, SIZE_OF_ITEM_ID, SIZE_OF_PAGE_HEADER};
 use pgheadroom_layout::{BlockNumber, LayoutError};
 
-use crate::fsm::Modified;
-use crate::heap::{Heap, InsertTargetBlock, Mode, Placed};
+use crate::heap::{Heap, InsertTargetBlock, Mode, Placed, Placing};
 use crate::page::Tuple;
 use crate::transaction::Xid;
 
@@ -33,7 +32,7 @@ impl Heap {
         bulk: &mut BulkInsert,
         rows: &[(u32, u16)],
         xid: Xid,
-        log: &mut impl Modified,
+        log: &mut impl Placing,
     ) -> Result<Vec<Vec<Placed>>, LayoutError> {
         let reserve = self.fillfactor.reserve_bytes();
         let mut done = Vec::new();

@@ -7,8 +7,7 @@ use pgheadroom_layout::page::{
 };
 use pgheadroom_layout::{BlockNumber, HeapFillfactor, LayoutError};
 
-use crate::fsm::Modified;
-use crate::heap::Heap;
+use crate::heap::{Heap, Placing};
 
 impl Heap {
     /// Whether a new row of this length fits a page, its reserve left alone.
@@ -83,7 +82,7 @@ impl Heap {
     /// [`LayoutError`] when the table cannot grow.
     pub(crate) fn add_known_page(
         &mut self,
-        log: &mut impl Modified,
+        log: &mut impl Placing,
     ) -> Result<BlockNumber, LayoutError> {
         let block = self.extend(None, 1, true, log)?;
         self.fsm.record(block, BLCKSZ - SIZE_OF_PAGE_HEADER, log);

@@ -135,10 +135,20 @@ impl Clients {
 
     /// The client has begun a transaction that is nothing but one simple UPDATE of this table, and
     /// done that.
-    pub fn begin_update_alone(&mut self, client: usize, table: TableId, schedule: &mut Schedule) {
+    pub fn begin_update_alone(
+        &mut self,
+        client: usize,
+        table: TableId,
+        schedule: &mut Schedule,
+        db: &mut Database,
+    ) {
         self.list[client].updates_alone = Some(table);
         self.in_progress += 1;
-        schedule.run_statement(client, Work::UPDATE_ALONE);
+        let work = Work {
+            waited: db.end_turn(),
+            ..Work::UPDATE_ALONE
+        };
+        schedule.run_statement(client, work);
     }
 
     /// A turn within a transaction; the transaction that it ended.
@@ -263,6 +273,7 @@ impl Clients {
         let of = &self.list[client];
         let operation = &of.operations[of.position];
         let scanned = db.take_scanned();
+        let waited = db.end_turn();
         match done {
             Ok(found) => {
                 if let (0, Operation::Find { number, .. } | Operation::Head { number, .. }) =
@@ -277,10 +288,11 @@ impl Clients {
                     rows: found,
                     scanned,
                     moved: db.begun_cleaning(SessionId(client)),
+                    waited,
                 };
                 schedule.run_statement(client, work);
             }
-            Err(StatementError::Scans) => schedule.scan(client, scanned),
+            Err(StatementError::Scans) => schedule.scan(client, scanned, waited),
             Err(StatementError::Waits(_)) => {
                 schedule.wait(client);
                 expect_deadlock(client, schedule, db);

@@ -90,6 +90,9 @@ impl<'a, W: Workload> Running<'a, W> {
             }
             db.share_pending_lists(schedule.misses_page());
             db.scan_in_parts();
+            if plan.whole.is_none() {
+                db.contend_for_extensions(schedule.extensions(plan.interleaving));
+            }
         }
         Self {
             clients: Clients::new(workload.clients(), shared, workload.is_one_call()),
@@ -117,6 +120,7 @@ impl<'a, W: Workload> Running<'a, W> {
     /// Carries out everything, and sums it up.
     pub fn finish(mut self) -> Result<Outcome, ProfileError> {
         while let Some(turn) = self.schedule.next() {
+            self.db.begin_turn(self.schedule.now());
             match turn {
                 Turn::Begin(client) => self.begin(client)?,
                 within => self.go_on(within)?,
@@ -128,6 +132,7 @@ impl<'a, W: Workload> Running<'a, W> {
         );
         self.workload.give_back(self.ahead.waiting());
         self.db.switch_to(self.outsider);
+        self.db.end_extensions();
         self.monitor.advance(self.untold)?;
         let ended = self.events.happen(self.plan.transactions, self.db);
         ended.map_err(|error| rewrite_failure(error, self.transactions))?;
@@ -210,7 +215,7 @@ impl<'a, W: Workload> Running<'a, W> {
             && let Some(table) = self.ahead.begin_update_alone(client, self.db)
         {
             self.clients
-                .begin_update_alone(client, table, &mut self.schedule);
+                .begin_update_alone(client, table, &mut self.schedule, self.db);
             return Ok(());
         }
         let operations = self.ahead.operations_mut();

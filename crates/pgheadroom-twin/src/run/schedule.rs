@@ -8,9 +8,10 @@
 //! What happens is carried out in the order of its time: a statement at its beginning, or as far
 //! as it comes then; its snapshot and pins go at its end, its transaction's number at COMMIT. One
 //! client needs no clock. Times are drawn; only their ratio matters, but for `deadlock_timeout`,
-//! which is a second. Left out: waits for the extension lock.
+//! which is a second.
 
 use crate::executor::Scanned;
+use crate::heap::Extensions;
 use crate::pgbench::Prng;
 use crate::run::course::Course;
 use crate::run::machine::{Asked, Machine};
@@ -123,6 +124,17 @@ impl Schedule {
         self.pauses
     }
 
+    /// Waits for extension locks on this machine, none of which there has been.
+    pub fn extensions(&self, seed: u64) -> Extensions {
+        Extensions::new(seed, self.machine.runs_again)
+    }
+
+    /// When the turn takes place that is carried out.
+    #[inline]
+    pub const fn now(&self) -> f64 {
+        self.now
+    }
+
     /// Who is next; `None` when all have stopped.
     #[inline]
     pub fn next(&mut self) -> Option<Turn> {
@@ -140,15 +152,15 @@ impl Schedule {
         self.worked += mean;
         let time = self.draw(mean) + self.stand_still(Place::Statement, client);
         self.push(
-            time + self.time_to_move(work.moved),
+            time + work.waited + self.time_to_move(work.moved),
             Turn::EndStatement(client),
         );
     }
 
     /// The client's statement has read a part of the table that it scans.
-    pub fn scan(&mut self, client: usize, part: Scanned) {
+    pub fn scan(&mut self, client: usize, part: Scanned, waited: f64) {
         let time = self.draw(time_to_scan(part));
-        self.push(time, Turn::Scan(client));
+        self.push(time + waited, Turn::Scan(client));
     }
 
     /// How often one who adds to a GIN's pending list does not see a page that another's statement

@@ -34,6 +34,8 @@ pub(super) struct Work {
     pub scanned: Scanned,
     /// Entries that it moves out of pending lists of GINs.
     pub moved: u64,
+    /// How much longer it takes, since it waits for others that extend a table.
+    pub waited: f64,
 }
 
 impl Work {
@@ -44,10 +46,11 @@ impl Work {
         rows: 1,
         scanned: Scanned { pages: 0, rows: 0 },
         moved: 0,
+        waited: 0.0,
     };
 
-    /// In times of an UPDATE by key that is a transaction of its own, without what it moves; the
-    /// statement of such a one takes `statement`, its COMMIT `commit`.
+    /// In times of an UPDATE by key that is a transaction of its own, without what it moves and its
+    /// waits; the statement of such a one takes `statement`, its COMMIT `commit`.
     #[allow(clippy::cast_precision_loss)] // fewer than 2^53
     pub fn time(self, statement: f64, commit: f64) -> f64 {
         let more = time_to_scan(self.scanned) + CHANGES_ROW * self.rows.saturating_sub(1) as f64;

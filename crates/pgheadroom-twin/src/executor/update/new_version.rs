@@ -6,6 +6,7 @@ use pgheadroom_layout::wal_record::{
 };
 
 use crate::executor::change::page_bytes;
+use crate::executor::extensions::Place;
 use crate::executor::table::Table;
 use crate::executor::toast::Writer;
 use crate::executor::{Assignments, StatementError};
@@ -47,7 +48,7 @@ impl Table {
             version.hot_allowed,
             version.needs_toast,
             xid,
-            &mut |block| wal.hint(fsm, block, 0),
+            &mut Place::new(fsm, wal, to.procs),
         )?;
         if let Some(held) = held {
             let mode = self.update_mode(version.mode_of);
