@@ -247,21 +247,34 @@ def test_runs_become_intervals() -> None:
 
 
 def test_clients_leave_pages_open() -> None:
-    """Half a page a client, beside what the runs spread over: large against small tables only."""
+    """In samples, where nobody waits to extend: half a page a client, to 15 ten and upwards."""
     runs = [_run(heap_pages=pages, pages_modified=pages) for pages in (100, 100)]
-    alone, four = spread(runs, clients=1, major=18), spread(runs, clients=4, major=18)
-    for key, model, own in (("heap_pages", 0.5, 0.31), ("pages_modified", 1.0, 6.59)):
+    half = OfSamples(share=0.5)
+    alone = spread(runs, clients=1, major=18, samples=half)
+    four = spread(runs, clients=4, major=18, samples=half)
+    for key, model in (("heap_pages", 0.5), ("pages_modified", 1.0)):
         assert alone.value(key).high == pytest.approx(100 + model)
-        assert four.value(key).high == pytest.approx(100 + (own**2 + 2**2) ** 0.5, abs=0.01)
+        assert four.value(key).high == pytest.approx(100 + (model**2 + 2**2) ** 0.5, abs=0.01)
     assert spread([_run(heap_pages=0)] * 2, clients=4, major=18).heap_pages == 0
-    before = spread(runs, clients=4, major=15).heap_pages
+    before = spread(runs, clients=4, major=15, samples=half).heap_pages
     assert isinstance(before, Interval)
     ends = (before.mid - before.low, before.high - before.mid)
-    assert ends == pytest.approx((0.31, 40.31), abs=0.01)
+    assert ends == pytest.approx((0.5, 40.5), abs=0.01)
     kept = [_run(heap_pages=100, n_tup_hot_upd=1000, n_tup_newpage_upd=0)] * 2
-    found = spread(kept, clients=4, major=15).heap_pages
+    found = spread(kept, clients=4, major=15, samples=half).heap_pages
     assert isinstance(found, Interval)
-    assert found.high < 100.5, "nothing grew"
+    assert found.high < 101, "nothing grew"
+
+
+@pytest.mark.parametrize("major", [15, 18])
+def test_pages_for_others_lie_above(major: int) -> None:
+    """Pages that clients add while others wait make an interval reach up, and not down."""
+    runs = [_run(heap_pages=pages) for pages in (100, 100, 101, 102, 140)]
+    pages = spread(runs, clients=4, major=major).heap_pages
+    assert isinstance(pages, Interval)
+    assert pages.mid == 101
+    assert 97 < pages.low < 100
+    assert 140 < pages.high < 180
 
 
 def test_who_meets_a_truncate_is_not_certain() -> None:

@@ -10,6 +10,7 @@ is the error of the model instead of chance.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -78,12 +79,10 @@ _ASSUMED_TIMES = 2.5
 # And each index has whole pages: one that begins without entries has its root, or not.
 _MADE_UP_PAGES = 1
 
-# From 16 on who waits for a table to be extended makes it grow by a page for itself too
-# (RelationAddBlocks, src/backend/access/heap/hio.c), which the twin's clients never do: on a busy
-# machine a table of 83 pages had 2 more with 4 clients. Small tables see it, large ones do not.
+# In samples, where no client waits for a table to be extended (crates/pgheadroom-twin/src/heap/
+# extension_lock.rs): from 16 on who waits makes it grow by a page for others too, to 15 by 20
+# pages for each of them, 11 to 40 pages with 4 clients.
 _OPEN_PAGES_PER_CLIENT = 0.5
-# Before, one extension that others wait for adds 20 pages for each of them
-# (RelationAddExtraBlocks, same file, REL_15_STABLE): 11 to 40 pages with 4 clients.
 _EXTRA_PAGES_PER_CLIENT = 10
 _EXTRA_PAGES_UNTIL_MAJOR = 15
 # Pages that are added for others are told to the table's free space map, from 16 on. A table that
@@ -157,10 +156,13 @@ class _Growth:
     """
     Pages that waiting for an extension may add: to either side, and at the end only.
 
-    `map_pages` are those of free space maps that it may begin, and that are then logged whole;
-    `split_pages` those of GINs that may split where no run of the twin has it.
+    Where it `waits` the twin's clients do, now and then for many pages, so that its runs lie
+    unevenly around their median. `map_pages` are those of free space maps that it may begin, and
+    that are then logged whole; `split_pages` those of GINs that may split where no run of the
+    twin has it.
     """
 
+    waits: bool = False
     either_side: float = 0.0
     more: float = 0.0
     map_pages: int = 0
@@ -268,7 +270,9 @@ def spread(
     whole = _values_of(runs)
     parts = {name: _values_of([run.by_table[name] for run in runs]) for name in runs[0].by_table}
     growths = {
-        name: _growth(part, clients, major, logs_hints, has_gin=name in with_gin)
+        name: _growth(
+            part, clients, major, logs_hints, has_gin=name in with_gin, is_sample=samples.share < 1
+        )
         for name, part in parts.items()
     }
     tables = {
@@ -287,7 +291,7 @@ def spread(
         for name, part in parts.items()
     }
     growth = replace(
-        _growth(whole, clients, major, logs_hints=False),
+        _growth(whole, clients, major, logs_hints=False, is_sample=samples.share < 1),
         map_pages=sum(one.map_pages for one in growths.values()),
         split_pages=sum(one.split_pages for one in growths.values()),
     )
@@ -457,19 +461,26 @@ def _mean(values: Sequence[float | None]) -> float:
 
 
 def _growth(
-    runs: ByRun, clients: int, major: int, logs_hints: bool, *, has_gin: bool = False
+    runs: ByRun,
+    clients: int,
+    major: int,
+    logs_hints: bool,
+    *,
+    has_gin: bool = False,
+    is_sample: bool = False,
 ) -> _Growth:
     if clients == 1 or not _grows(runs):
         return _NO_GROWTH
     images = runs["wal_fpi"]
     agree = len({value or 0 for value in images}) == 1
     split_pages = _SPLIT_PAGES if has_gin and agree else 0
-    if major <= _EXTRA_PAGES_UNTIL_MAJOR:
-        return _Growth(more=_EXTRA_PAGES_PER_CLIENT * clients, split_pages=split_pages)
+    to_15 = major <= _EXTRA_PAGES_UNTIL_MAJOR
     only_fills = any(runs["n_tup_ins"]) and not any(images)
     return _Growth(
-        either_side=_OPEN_PAGES_PER_CLIENT * clients,
-        map_pages=_NEW_MAP_PAGES if logs_hints and only_fills else 0,
+        waits=not is_sample,
+        either_side=_OPEN_PAGES_PER_CLIENT * clients if is_sample and not to_15 else 0.0,
+        more=_EXTRA_PAGES_PER_CLIENT * clients if is_sample and to_15 else 0.0,
+        map_pages=_NEW_MAP_PAGES if logs_hints and only_fills and not to_15 else 0,
         split_pages=split_pages,
     )
 
@@ -519,18 +530,25 @@ def _interval(key: str, values: Sequence[float | None], of_all: _OfAll) -> Value
     is_certain = key in _STEADY and key not in steady
     if is_equal and (is_certain or model == logged_whole == 0):
         return first
-    half = model
+    below = above = model
     if not is_equal:
-        variance = math.fsum([(value - mean) ** 2 for value in numbers]) / (count - 1)
-        drawn = students_t(count - 1) * math.sqrt(variance * (samples.share + 1 / count))
-        half = math.hypot(drawn, model)
-    high = min(1.0, mean + half) if key in SHARES else mean + half
+        drawn = students_t(count - 1) * math.sqrt((samples.share + 1 / count) / (count - 1))
+        if key == "heap_pages" and growth.waits:
+            mean = statistics.median(numbers)
+            sides = (
+                math.sqrt(2) * math.hypot(*(min(0.0, value - mean) for value in numbers)),
+                math.sqrt(2) * math.hypot(*(max(0.0, value - mean) for value in numbers)),
+            )
+        else:
+            sides = (math.hypot(*(value - mean for value in numbers)),) * 2
+        below, above = (math.hypot(drawn * side, model) for side in sides)
+    high = min(1.0, mean + above) if key in SHARES else mean + above
     if key == "heap_pages":
         high += growth.more
     if key == "index_pages":
         high += growth.split_pages
     high += logged_whole
-    low = mean - half - samples.modified_pages * _PER_MODIFIED_PAGE.get(key, 0)
+    low = mean - below - samples.modified_pages * _PER_MODIFIED_PAGE.get(key, 0)
     if key in _COUNTS_OF_PAGES:
         low -= samples.open_pages
         mean = max(0.0, mean - samples.open_pages / 2)  # half full, as a page is at any time
