@@ -332,8 +332,8 @@ impl ExtensionLock {
         true
     }
 
-    /// From 16 on: there is no map yet, so a session that wants to tell it of pages asks for the lock
-    /// again, behind all who have asked meanwhile.
+    /// From 16 on: there is no map yet, so a session that wants to tell it of pages asks for the
+    /// lock again, behind all who have asked meanwhile.
     ///
     /// Source: `fsm_extend`, src/backend/storage/freespace/freespace.c, and
     /// `ExtendBufferedRelShared`, src/backend/storage/buffer/bufmgr.c (`REL_18_STABLE`): "We use
