@@ -693,7 +693,7 @@ def simulate(
     storage: str = "local",
     engine: str = "heap",
     order: bool = False,
-    standing: tuple[float, Sequence[float], tuple[float, float]] | None = None,
+    standing: tuple[float, Sequence[float], tuple[float, float] | None] | None = None,
     course: Sequence[Sequence[int]] | None = None,
     progress: Progress | None = None,
 ) -> Simulated:

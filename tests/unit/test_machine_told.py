@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,14 +11,15 @@ import numpy as np
 import pytest
 
 from pgheadroom.errors import InputError
-from pgheadroom.play.session_times import SessionTimes, present_s
+from pgheadroom.play.session_times import Looks, SessionTimes, present_s, session_times
+from pgheadroom.play.standing import Standing, inside
 from pgheadroom.predict import Given, RunPlan, make_cells, predict_cells
 from pgheadroom.profile import MachineTimes, parse_profile, to_json
 from pgheadroom.prove.told import machine_of
 from pgheadroom.servers.pgbench import TransactionLog
-from pgheadroom.types import PgVersion
+from pgheadroom.types import PgVersion, Span
 
-TIMES = SessionTimes(at_work_s=4.0, waiting_s=1.0, in_transaction_s=6.0, between_s=2.0)
+TIMES = SessionTimes(at_work_s=4.0, in_transaction_s=6.0, between_s=2.0)
 
 
 def _profile(clients: int = 3, **run: Any) -> dict[str, Any]:
@@ -33,35 +35,110 @@ def _profile(clients: int = 3, **run: Any) -> dict[str, Any]:
 
 
 def _machine(
-    worked: float, pauses: float, times: SessionTimes | None = TIMES
+    worked: float,
+    pauses: float,
+    times: SessionTimes | None = TIMES,
+    stated: MachineTimes | None = None,
+    clients: int = 4,
 ) -> MachineTimes | None:
-    run = SimpleNamespace(session_times=times, transactions=100_000)
+    run = SimpleNamespace(session_times=times, transactions=100_000, clients=clients)
     first = SimpleNamespace(worked_each=worked, pauses_each=pauses)
-    return machine_of(run, first)  # type: ignore[arg-type]
+    return machine_of(run, first, stated)  # type: ignore[arg-type]
 
 
 def test_times_are_divided_by_what_took_them() -> None:
-    """Waits are left out; a transaction of 2 statements and a COMMIT has three pauses."""
+    """A transaction of 2 statements and a COMMIT has three pauses."""
     expected = MachineTimes(statement_us=12.5, pause_us=20.0, between_us=20.0)
     assert _machine(worked=3.2, pauses=3.0) == expected
 
 
-def test_who_has_no_pauses_has_none_told() -> None:
-    """Statements of their own; and a run whose time is not known has no machine."""
-    assert _machine(worked=2.0, pauses=0.0) == MachineTimes(statement_us=20.0, between_us=20.0)
-    assert _machine(worked=2.0, pauses=0.0, times=None) is None
+def test_what_is_not_known_is_not_told() -> None:
+    """Nothing of it is 0, which would be sessions that take no time."""
+    assert _machine(2.0, 0.0) == MachineTimes(statement_us=20.0, between_us=20.0)
+    waits = SessionTimes(at_work_s=None, in_transaction_s=6.0, between_s=None)
+    assert _machine(2.0, 3.0, waits) == MachineTimes(pause_us=20.0)
+    tiny = SessionTimes(at_work_s=1e-9, in_transaction_s=0.0, between_s=1.0)
+    assert _machine(2.0, 0.0, tiny) == MachineTimes(between_us=10.0)
+
+
+def test_what_is_not_measured_stays_as_stated() -> None:
+    """The wake-up; a COMMIT's flush is none of this server's, and short runs tell nothing."""
+    stated = MachineTimes(statement_us=1, commit_us=2000, wake_us=7)
+    told = _machine(2.0, 0.0, stated=stated)
+    assert told == MachineTimes(statement_us=20.0, between_us=20.0, wake_us=7)
+    assert _machine(2.0, 0.0, None, stated) == stated
+    assert _machine(2.0, 0.0, TIMES, stated, clients=1001) == stated
+
+
+def _seen(at_work: int, waiting: int = 0, idle: int = 0, age_s: float = 0.001) -> Looks:
+    looks = Looks()
+    for pid, (is_active, waits) in enumerate(
+        [(True, False)] * at_work + [(True, True)] * waiting + [(False, False)] * idle
+    ):
+        looks.see(pid, 1.0, age_s, is_active=is_active, waits=waits)
+    return looks
+
+
+def test_waits_are_no_work() -> None:
+    """By the share of looks; where hardly any finds work, nobody knows how much there was."""
+    log = _log([(0, 0.0, 5.0), (1, 0.0, 5.0)])
+    found = session_times(4.0, 2.0, _seen(30, 10), log)
+    assert found == SessionTimes(at_work_s=3.0, in_transaction_s=2.0, between_s=4.0)
+    few = session_times(4.0, 2.0, _seen(19, 10), log)
+    assert few is not None
+    assert few.at_work_s is None
+    never = session_times(4.0, 7.0, _seen(2), log)
+    assert never == SessionTimes(at_work_s=4.0, in_transaction_s=7.0, between_s=None)
+    assert session_times(0.0, 0.0, _seen(0), log) is None
+
+
+def test_a_look_that_met_a_wait_tells_nothing_of_the_statement() -> None:
+    """Until the session's next one; it is at work all the same."""
+    looks = Looks()
+    looks.see(1, 5.0, 0.2, is_active=True, waits=True)
+    looks.see(1, 5.0, 0.3, is_active=True, waits=False)
+    looks.see(1, 6.0, 0.1, is_active=True, waits=False)
+    assert (looks.waiting, looks.at_work, looks.at_work_for_s) == (1, 2, [0.1])
+
+
+def _log(spans: list[tuple[int, float, float]], failed: Sequence[Span] = ()) -> TransactionLog:
+    """Client, beginning and end; failed ones' clients and ends."""
+    spans = sorted(spans, key=lambda span: span[2])
+    return TransactionLog(
+        ends_s=np.array([end for _, _, end in spans]),
+        latency_ms=np.array([1000 * (end - begin) for _, begin, end in spans]),
+        script=np.zeros(len(spans), dtype=np.int64),
+        client=np.array([client for client, _, _ in spans]),
+        failed_ends_s=np.array([end for _, end in failed]),
+        failed_client=np.array([client for client, _ in failed], dtype=np.int64),
+    )
+
+
+def test_which_part_lies_within_statements_is_a_share_of_looks() -> None:
+    """Of 100 times of 25 transactions each, that 10,000 looks meet some 200 times."""
+    spans = [(client, n / 100, (n + 1) / 100) for client in (0, 1) for n in range(5000)]
+    log = _log(spans)
+    found = Standing(share=0.01, lengths=(25.0,))
+    none = inside(found, _seen(50, idle=950), log)
+    some = inside(found, _seen(50, idle=950, age_s=0.2), log)
+    every = inside(found, _seen(500, idle=500, age_s=0.2), log)
+    assert none is not None
+    assert some is not None
+    assert every is not None
+    assert none[0] == 0.0
+    assert none[1] < 0.05
+    assert 0.15 < some[0] < 0.25 < some[1] < 0.4
+    assert every[0] > 0.9
+    assert inside(found, _seen(1, idle=2), log) is None, "no look is expected to meet any"
+    assert inside(Standing(0.0, ()), _seen(500, idle=500), log) is None
 
 
 def test_clients_are_present_from_their_first_beginning_to_their_last_end() -> None:
-    """Whatever the order of the lines; what they do in between is theirs."""
-    log = TransactionLog(
-        ends_s=np.array([1.0, 1.5, 2.0, 4.0]),
-        latency_ms=np.array([500.0, 250.0, 900.0, 2000.0]),
-        script=np.zeros(4, dtype=np.int64),
-        client=np.array([0, 1, 0, 1]),
-        failed_ends_s=np.array([]),
-    )
-    assert present_s(log) == pytest.approx((2.0 - 0.5) + (4.0 - 1.25))
+    """Whatever the order of the lines, and whether a transaction at either end has failed."""
+    spans = [(0, 0.5, 1.0), (1, 1.25, 1.5), (0, 1.1, 2.0), (1, 2.0, 4.0)]
+    assert present_s(_log(spans)) == pytest.approx((2.0 - 0.5) + (4.0 - 1.25))
+    late = _log(spans, [(0, 3.0), (2, 1.0), (2, 6.0)])
+    assert present_s(late) == pytest.approx((3.0 - 0.5) + (4.0 - 1.25) + (6.0 - 1.0))
 
 
 def test_a_profile_keeps_what_it_says_of_the_machine() -> None:
@@ -117,16 +194,41 @@ def test_a_slow_commit_is_waited_for() -> None:
     few_rows["operation"] = [dict(few_rows["operation"][0], transaction="one")]
     times = {"statement_us": 20, "pause_us": 20, "between_us": 2000}
 
-    def locks(commit_us: float) -> int:
+    def records(commit_us: float) -> int:
         few_rows["run"]["machine"] = times | {"commit_us": commit_us}
         (found,) = predict_cells(_plan(parse_profile(few_rows), seeds=2))
         outcome = found.outcome.wal_records
         assert outcome is not None
         return round(outcome if isinstance(outcome, int) else outcome.mid)
 
-    assert locks(5000) > 1.05 * locks(5)
+    assert records(5000) > 1.05 * records(5)
 
 
 def _plan(profile: Any, seeds: int) -> RunPlan:
     cells = make_cells(profile, None, None, ())
     return RunPlan(cells=cells, version=PgVersion.parse("18.4"), seeds=seeds)
+
+
+def test_work_is_what_statements_read() -> None:
+    """A scan's parts are work too: 200 times the rows are more than ten times the work."""
+
+    def worked(rows: int) -> float:
+        profile = _profile(clients=2, operations=40)
+        profile["table"][0]["rows"] = rows
+        for operation in profile["operation"]:
+            operation["find"] = "seqscan"
+        (found,) = predict_cells(_plan(parse_profile(profile), seeds=2))
+        return found.worked_each
+
+    assert worked(24_000) > 10 * worked(120)
+
+
+def test_a_pause_at_a_rate_is_that_within_transactions() -> None:
+    """Which is said; when transactions begin the rate says."""
+    profile = _profile(clients=4, machine={"pause_us": 77, "between_us": 5})
+    profile["run"] |= {"duration_s": 1, "rate_per_s": 300}
+    del profile["run"]["operations"]
+    (found,) = predict_cells(_plan(parse_profile(profile), seeds=2))
+    (said,) = (line for line in found.approximations if "statements of 4 clients" in line)
+    assert "pauses are 77 us within a transaction" in said
+    assert "a statement takes 30 to 300 us" in said

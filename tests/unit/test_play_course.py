@@ -21,6 +21,7 @@ def _log(clients: list[int]) -> TransactionLog:
         script=np.zeros(count, dtype=np.int64),
         client=np.array(clients, dtype=np.int64),
         failed_ends_s=np.array([]),
+        failed_client=np.array([], dtype=np.int64),
     )
 
 

@@ -17,6 +17,7 @@ def _log(spans: list[tuple[float, float]]) -> TransactionLog:
         script=np.zeros(len(spans), dtype=np.int64),
         client=np.zeros(len(spans), dtype=np.int64),
         failed_ends_s=np.array([]),
+        failed_client=np.array([], dtype=np.int64),
     )
 
 

@@ -39,10 +39,9 @@ def test_how_clients_came_on_is_told_in_every_way(server: dict[str, Any]) -> Non
         maintained=(),
         standing=Standing(share=0.1, lengths=(12.0,)),
         course=COURSE,
-        session_times=SessionTimes(
-            at_work_s=0.2, waiting_s=0.1, in_transaction_s=0.0, between_s=0.4
-        ),
-        transactions=100,
+        session_times=SessionTimes(at_work_s=0.2, in_transaction_s=0.0, between_s=0.4),
+        transactions=200,
+        clients=2,
         events=(),
         snapshots=(),
         holds=(),
@@ -57,9 +56,9 @@ def test_how_clients_came_on_is_told_in_every_way(server: dict[str, Any]) -> Non
     plan = RunPlan(cells=make_cells(profile, None, None, ()), version=PgVersion.parse("18.4"))
     (given,), _, _ = _both(profile, plan, twin, lambda: [run])  # type: ignore[list-item]
     assert isinstance(given, Given)
-    assert (given.standing, given.course) == ((0.1, (12.0,), (0.0, 1.0)), COURSE)
+    assert (given.standing, given.course) == ((0.1, (12.0,), None), COURSE)
     assert given.machine is not None
-    assert given.machine.between_us == 4000
+    assert given.machine.between_us == 2000
     assert played[-1].given == [given]
 
 

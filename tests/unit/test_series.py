@@ -64,6 +64,7 @@ def test_seconds_hold_their_own_transactions() -> None:
         script=np.zeros(4, dtype=int),
         client=np.zeros(4, dtype=int),
         failed_ends_s=np.array([]),
+        failed_client=np.array([], dtype=np.int64),
     )
     sampler = SimpleNamespace(
         t_s=[100.0, 101.0, 103.0],
@@ -89,6 +90,7 @@ def test_without_samples_the_sampled_series_are_absent() -> None:
         script=one,
         client=one,
         failed_ends_s=np.array([]),
+        failed_client=np.array([], dtype=np.int64),
     )
     sampler = SimpleNamespace(t_s=[], wal_bytes=[], heap_bytes=[], index_bytes=[])
     series = per_second(TRIAL, log, sampler, start_s=100.0, window_s=1)  # type: ignore[arg-type]
@@ -114,6 +116,7 @@ def test_a_window_without_a_sampler_has_a_series_and_its_steadiness(
         script=none,
         client=none,
         failed_ends_s=np.array([]),
+        failed_client=np.array([], dtype=np.int64),
     )
     trial = Trial(cell={"clients": 2}, repetition=3, arm="control")
     found, said = of_window(

@@ -97,6 +97,7 @@ def test_latencies_by_transaction() -> None:
         script=script,
         client=np.zeros_like(script),
         failed_ends_s=np.array([]),
+        failed_client=np.array([], dtype=np.int64),
     )
     found = latencies(log)
     assert found["new_order_ms_p50"] == pytest.approx(249.5)

@@ -307,6 +307,10 @@ const fn measures(order: &Order) -> (f64, Option<f64>) {
     (order.pages_per_range, order.correlation)
 }
 
+/// What share of the transactions stood still, for how many of another client's, and which part of
+/// that lay within statements.
+type StandingTuple = (f64, Vec<f64>, Option<(f64, f64)>);
+
 /// What the server did by itself: when, as a fraction of the run, what, and to which table.
 type EventArgument = (f64, String, Option<String>);
 
@@ -456,7 +460,7 @@ pub fn simulate(
     storage: &str,
     engine: &str,
     order: bool,
-    standing: Option<(f64, Vec<f64>, (f64, f64))>,
+    standing: Option<StandingTuple>,
     course: Option<Vec<Vec<u32>>>,
     progress: Option<Py<Progress>>,
 ) -> PyResult<Simulated> {

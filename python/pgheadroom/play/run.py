@@ -93,6 +93,7 @@ class Played:
     holds: tuple[Hold, ...] = ()
     course: ClientsCourse = ()
     session_times: SessionTimes | None = None
+    clients: int = 1
     maintained: tuple[Span, ...] = ()
 
 
@@ -235,6 +236,7 @@ class _Play:
             standing=clients.standing,
             course=clients.course,
             session_times=clients.session_times,
+            clients=self.profile.workload.run.clients,
             failed_transactions=failed,
             turns={}
             if report is None or failed

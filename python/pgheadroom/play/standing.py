@@ -32,12 +32,13 @@ class Standing:
     """
     What share of a run's transactions stood still, and for how many of another client's each did.
 
-    `inside` has which part of that time lay within statements, at least and at most.
+    `inside` has which part of that time lay within statements, at least and at most; None: nobody
+    looked, or too seldom.
     """
 
     share: float
     lengths: tuple[float, ...]
-    inside: Span = (0.0, 1.0)
+    inside: Span | None = None
 
 
 def standing(log: TransactionLog, clients: int) -> Standing | None:
@@ -66,26 +67,29 @@ def standing(log: TransactionLog, clients: int) -> Standing | None:
     return Standing(share=float(still.size / ends.size), lengths=tuple(lengths.tolist()))
 
 
-def inside(found: Standing, looks: Looks, log: TransactionLog) -> Span:
+def inside(found: Standing, looks: Looks, log: TransactionLog) -> Span | None:
     """
     Which part of the time that clients stood still lay within statements, at least and at most.
 
     A look at the sessions that finds one at work on a statement for much longer than its
-    transactions take has met such a time. How many looks meet one, within statements or between
-    them, follows from the log.
+    transactions take has met such a time, unless the session was seen to wait before. How many
+    looks meet one, within statements or between them, follows from the log. Looks that meet the
+    same time are no more than one.
 
     Args:
         found: How often clients stood still.
         looks: What was seen of the sessions.
         log: Every transaction of the run.
     """
-    of_one_s = present_s(log) / log.ends_s.size
+    transactions = log.ends_s.size + log.failed_ends_s.size
+    of_one_s = present_s(log) / transactions
     within = sum(age_s > _SURELY * of_one_s for age_s in looks.at_work_for_s)
     beyond = sum(max(0.0, length - _SURELY) for length in found.lengths)
     expected = beyond / max(1, len(found.lengths)) * found.share * looks.sessions
-    if expected < 1:
-        return 0.0, 1.0
-    return _part(min(within, expected), expected)
+    times = min(expected, found.share * transactions)
+    if times < 1:
+        return None
+    return _part(times * min(1.0, within / expected), times)
 
 
 def _part(hits: float, of: float) -> Span:

@@ -70,7 +70,7 @@ class Given:
     maintained: tuple[Span, ...] = ()
     holds: tuple[tuple[Span, Span], ...] = ()
     vacuums: tuple[tuple[Span, Span, str], ...] = ()
-    standing: tuple[float, tuple[float, ...], Span] | None = None
+    standing: tuple[float, tuple[float, ...], Span | None] | None = None
     course: tuple[tuple[int, ...], ...] = ()
     machine: MachineTimes | None = None
 
@@ -122,7 +122,7 @@ class Piece:
     windows: int = 0
     later: tuple[tuple[str, int], ...] = ()
     rewrites: tuple[tuple[str, float, float | None], ...] = ()
-    standing: tuple[float, tuple[float, ...], Span] | None = None
+    standing: tuple[float, tuple[float, ...], Span | None] | None = None
     course: tuple[tuple[int, ...], ...] = ()
     is_maintained: bool = False
 

@@ -3,8 +3,9 @@ The machine of a run: how long the sessions of several clients take for what the
 
     |=statement=|..pause..|=statement=~~~waits~~~wake=|..pause..|=COMMIT=|..between..|=statement=|
 
-Means, in microseconds. What a profile does not say `prove` measures, and a prediction draws: each
-of its runs is on a machine of its own then, from a quiet to a busy one.
+Means, in microseconds. What a profile does not say is drawn: each run of the twin is on a machine
+of its own then, from a quiet to a busy one. `prove` measures statements and the pauses between and
+within transactions, and plays with that instead.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from pgheadroom.predict.run import approximated
 from pgheadroom.predict.twin import Simulation, said_before
 from pgheadroom.predict.variants import UNCHANGED, Difference, IndexChange, difference
 from pgheadroom.predict.without_row import SAID_FROM_FRAC
-from pgheadroom.profile import Profile
+from pgheadroom.profile import MachineTimes, Profile
 from pgheadroom.profile.maintaining import is_counted
 from pgheadroom.progress import Progress
 from pgheadroom.prove.told import given_by, given_by_clients, times_count, told
@@ -35,8 +35,9 @@ from pgheadroom.servers import find_programs, is_connection
 from pgheadroom.tabular import Row, Tabular, columns, even
 from pgheadroom.types import Assumed, Version
 
-_FEW = 50
+_FEW = 300
 """Transactions of a client in a run of the twin that goes before the server's; arbitrary."""
+_UNKNOWN = MachineTimes()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,8 +145,8 @@ def prove(
 
     The twin goes first, so that what it cannot play ends at once and not after a long run; where
     it has to be told about the server's run, it first plays a run of a few transactions. Of several
-    clients it is told how often one stood still there and how each came on, and first plays two
-    runs without.
+    clients it is told how long their sessions took, how often one stood still and how each came on,
+    and first plays two runs without, which also tell of what transactions consist.
 
     Args:
         profile: The profile.
@@ -205,12 +206,13 @@ def _both(
     """What the server's run told the twin, and the run of each player, in the order that fits."""
     given = [Given() for _ in plan.cells]
     if needs_the_run(profile):
-        short = [Given(events=())]
-        (first,) = predict_cells(replace(plan, cells=[_short(plan.cells[0])], given=short, seeds=2))
+        short = [_short(cell) for cell in plan.cells]
+        nothing = [Given(events=(), machine=_UNKNOWN) for _ in short]
+        firsts = predict_cells(replace(plan, cells=short, given=nothing, seeds=2))
         played = _or_why_not(server, plan, twin)
-        given = [given_by(cell, run, first) for cell, run in zip(plan.cells, played, strict=True)]
+        given = list(map(given_by, plan.cells, played, firsts))
     elif times_count(profile):
-        firsts = twin(replace(plan, seeds=2))
+        firsts = twin(replace(plan, given=[Given(machine=_UNKNOWN) for _ in plan.cells], seeds=2))
         played = _or_why_not(server, plan, twin)
         given = list(map(given_by_clients, plan.cells, played, firsts))
     else:

@@ -19,6 +19,9 @@ from pgheadroom.profile import MachineTimes, Profile
 from pgheadroom.types import Assumed, Taken
 from pgheadroom.units import percent
 
+_TRANSACTIONS_LEAST = 100
+"""Of a client, for its session's times to be those of transactions; arbitrary."""
+
 
 def times_count(profile: Profile) -> bool:
     """Whether what happens depends on how several clients come on."""
@@ -41,31 +44,38 @@ def given_by_clients(cell: Cell, run: Played, first: Simulation) -> Given:
     return Given(
         standing=(standing.share, standing.lengths, standing.inside) if standing else None,
         course=run.course,
-        machine=machine_of(run, first),
+        machine=machine_of(run, first, cell.profile.workload.run.machine),
     )
 
 
-def machine_of(run: Played, first: Simulation) -> MachineTimes | None:
+def machine_of(run: Played, first: Simulation, stated: MachineTimes | None) -> MachineTimes | None:
     """
     How long sessions took for a statement and a pause, in the mean; None where it is not known.
 
     The time at work is that of all statements and COMMITs, of which the twin counts how many times
-    an UPDATE by key they are.
+    an UPDATE by key they are. In a run of a few transactions most of it goes into what a session
+    does once.
+
+    Args:
+        run: The server's run.
+        first: A run of the twin on a machine of which nothing is known.
+        stated: What the profile says; how soon one goes on that has waited is not measured. Its
+            COMMIT is not that of a server that flushes nothing.
     """
     times, transactions = run.session_times, run.transactions
-    worked = first.worked_each * transactions
-    if times is None or not worked:
-        return None
-    pauses = first.pauses_each * transactions
+    if times is None or transactions < _TRANSACTIONS_LEAST * run.clients:
+        return stated
     return MachineTimes(
-        statement_us=max(0.001, _us(times.at_work_s / worked)),
-        pause_us=_us(times.in_transaction_s / pauses) if pauses else None,
-        between_us=_us(times.between_s / transactions),
+        statement_us=_us(times.at_work_s, first.worked_each * transactions) or None,
+        pause_us=_us(times.in_transaction_s, first.pauses_each * transactions),
+        between_us=_us(times.between_s, transactions),
+        wake_us=None if stated is None else stated.wake_us,
     )
 
 
-def _us(seconds: float) -> float:
-    return round(1e6 * seconds, 3)
+def _us(seconds: float | None, count: float) -> float | None:
+    """Of each of so many, if there are some and it is known."""
+    return None if seconds is None or not count else round(1e6 * seconds / count, 3)
 
 
 def given_by(cell: Cell, run: Played, first: Simulation) -> Given:
@@ -117,14 +127,16 @@ def told(n: int, profile: Profile, given: Given, run: Played) -> Assumed:
     if profile.workload.run.rate_per_s is None:
         told[f"cells[{n}].duration_s"] = round(run.duration_s, 3)
     if given.standing is not None:
-        share, lengths, (least, most) = given.standing
+        share, lengths, inside = given.standing
         said = f"{percent(share, 2)} of the transactions stood still"
         if lengths:
-            said += f", for {min(lengths):.0f} to {max(lengths):.0f} of another client's, "
-            said += f"{100 * least:.0f} to {100 * most:.0f} % of that within a statement"
+            said += f", for {min(lengths):.0f} to {max(lengths):.0f} of another client's"
+            if inside is not None:
+                least, most = (100 * part for part in inside)
+                said += f", {least:.0f} to {most:.0f} % of that within a statement"
         told[f"cells[{n}].standing"] = said
-    if given.machine is not None:
-        told[f"cells[{n}].machine"] = _said_of(given.machine)
+    if given.machine is not None and (said := _said_of(given.machine)):
+        told[f"cells[{n}].machine"] = said
     if given.course:
         told[f"cells[{n}].course"] = (
             f"clients came on as on the server in {len(given.course)} stretches of the run, one up "
@@ -160,12 +172,13 @@ def told(n: int, profile: Profile, given: Given, run: Played) -> Assumed:
 
 
 def _said_of(machine: MachineTimes) -> str:
-    within = f", {machine.pause_us:.1f} within one" if machine.pause_us is not None else ""
-    return (
-        f"an UPDATE by key took {machine.statement_us:.1f} us at work, its waits for others left "
-        f"out, as all statements took together; pauses {machine.between_us:.1f} us between "
-        f"transactions{within}"
+    each = (
+        ("an UPDATE by key took {:.3g} us at work in the mean", machine.statement_us),
+        ("pauses between transactions {:.3g} us", machine.between_us),
+        ("pauses within one {:.3g} us", machine.pause_us),
+        ("a session went on {:.3g} us after its wait, as the profile says", machine.wake_us),
     )
+    return ", ".join(said.format(us) for said, us in each if us is not None)
 
 
 def _range(moment: tuple[float, float]) -> str:

@@ -114,7 +114,7 @@ class TransactionLog:
 
     `ends_s` in epoch seconds, `latency_ms`, `script`, the number of its script on the command line,
     and `client`, from 0; all of shape (n,). `failed_ends_s` are those of transactions that failed,
-    which have no latency.
+    which have no latency, and `failed_client` whose they are.
     """
 
     ends_s: FloatArray
@@ -122,6 +122,7 @@ class TransactionLog:
     script: IntArray
     client: IntArray
     failed_ends_s: FloatArray
+    failed_client: IntArray
 
 
 def read_logs(paths: Iterable[Path]) -> TransactionLog:
@@ -136,7 +137,7 @@ def read_logs(paths: Iterable[Path]) -> TransactionLog:
     import numpy as np  # noqa: PLC0415 - slow to import; only a run needs it
 
     ends, latencies, scripts, clients = array("d"), array("d"), array("H"), array("I")
-    failed = array("d")
+    failed, failed_clients = array("d"), array("I")
     for path in sorted(paths):
         with path.open(encoding="ascii") as lines:
             for number, line in enumerate(lines, start=1):
@@ -149,6 +150,7 @@ def read_logs(paths: Iterable[Path]) -> TransactionLog:
                         clients.append(int(fields[0]))
                         ends.append(end)
                     elif fields[2] != "skipped":
+                        failed_clients.append(int(fields[0]))
                         failed.append(end)
                 except (IndexError, ValueError) as error:
                     raise MeasurementInvalid(
@@ -165,10 +167,12 @@ def read_logs(paths: Iterable[Path]) -> TransactionLog:
     if bool((columns[0][1:] < columns[0][:-1]).any()):  # one file is in order
         order = np.argsort(columns[0], kind="stable")
         columns = [column[order] for column in columns]
+    by_end = np.argsort(np.array(failed), kind="stable")
     return TransactionLog(
         ends_s=columns[0],
         latency_ms=columns[1],
         script=columns[2],
         client=columns[3],
-        failed_ends_s=np.sort(np.array(failed)),
+        failed_ends_s=np.array(failed)[by_end],
+        failed_client=np.array(failed_clients, dtype=np.int64)[by_end],
     )

@@ -46,6 +46,13 @@ pub struct MachineSpec {
     pub wake_us: Option<f64>,
 }
 
+impl MachineSpec {
+    /// Whether something is known beside statements and COMMITs, whose ratio to these counts.
+    pub(crate) const fn says_times(&self) -> bool {
+        self.pause_us.is_some() || self.between_us.is_some() || self.wake_us.is_some()
+    }
+}
+
 /// `default_transaction_isolation`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[allow(missing_docs)] // SQL's words

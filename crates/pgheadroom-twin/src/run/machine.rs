@@ -146,19 +146,22 @@ impl Machine {
         let own = OwnTimes::of(&known, within(STATEMENT_S, slow));
         let times = |us: Option<f64>| us.map(|us| us / own.whole_us);
         let beside = within(BETWEEN, away);
-        let between = times(known.between_us)
-            .or_else(|| times(known.pause_us).map(|pause| pause * beside))
-            .unwrap_or_else(|| within(PAUSE, slow));
+        let pause = times(known.pause_us);
+        // At a rate the time between two transactions says nothing of the pauses within them.
+        let between = times(known.between_us.filter(|_| rate_per_s.is_none()))
+            .or_else(|| pause.map(|pause| pause * beside))
+            .unwrap_or_else(|| own.of_work() * within(PAUSE, slow));
         let second = 1e6 / own.whole_us;
         let mut even = || (UNEVEN_MAX * loaded * (2.0 * uniform() - 1.0)).exp();
         let share = within(STANDING, loaded);
         let drawn = Standing {
             share,
             lengths: LENGTHS.to_vec(),
-            inside: (0.0, (INSIDE_MAX / share).min(1.0)),
+            inside: None,
         };
         let of = measured.unwrap_or(drawn);
-        let (least, most) = of.inside;
+        let unknown = (0.0, (INSIDE_MAX / of.share).min(1.0));
+        let (least, most) = of.inside.unwrap_or(unknown);
         let inside = least + (most - least) * stalled;
         let standing = rate_per_s.is_none().then(|| PlacedStanding {
             of,
@@ -168,14 +171,14 @@ impl Machine {
         Self {
             statement: own.statement,
             commit: own.commit,
-            pause: times(known.pause_us).unwrap_or(between / beside),
+            pause: pause.unwrap_or(between / beside),
             between: rate_per_s.map_or(between, |rate| second / rate),
             between_calls: within(CALL_PAUSE, slow),
             shape: whole(within(SHAPE, slow)),
-            wake: times(known.wake_us).unwrap_or_else(|| within(WAKE, late)),
-            runs_again: within(RUNS_AGAIN, late),
+            wake: times(known.wake_us).unwrap_or_else(|| own.of_work() * within(WAKE, late)),
+            runs_again: own.of_work() * within(RUNS_AGAIN, late),
             misses_page: thousandths(MISSES_PAGE, late),
-            moves_entry: within(MOVES_ENTRY, stalled),
+            moves_entry: own.of_work() * within(MOVES_ENTRY, stalled),
             second,
             pauses: std::iter::repeat_with(&mut even).take(clients).collect(),
             standing,
@@ -191,7 +194,20 @@ struct OwnTimes {
     commit: f64,
 }
 
+impl Machine {
+    /// How long work takes that is no COMMIT, in the times that the ranges above are in: these were
+    /// measured where COMMIT waits for no disk, and a slow one makes nothing else longer.
+    pub fn of_work(&self) -> f64 {
+        self.statement / STATEMENT
+    }
+}
+
 impl OwnTimes {
+    /// As of the machine.
+    fn of_work(&self) -> f64 {
+        self.statement / STATEMENT
+    }
+
     /// Of what is known; `drawn_s` is the time of the whole where nothing is.
     fn of(known: &MachineSpec, drawn_s: f64) -> Self {
         let (statement, commit) = match (known.statement_us, known.commit_us) {
@@ -267,7 +283,7 @@ pub(crate) fn assumed(run: &RunSpec, is_measured: bool, has_course: bool) -> Str
 /// What a reader is told of statements and the pauses between them.
 fn pauses_assumed(rate_per_s: Option<f64>, machine: &MachineSpec) -> String {
     let own = match (machine.statement_us, machine.commit_us) {
-        (None, None) if rate_per_s.is_some() => {
+        (None, None) if rate_per_s.is_some() || machine.says_times() => {
             let us = |seconds: f64| (1e6 * seconds).round();
             let (shortest, longest) = STATEMENT_S;
             format!("a statement takes {} to {} us", us(shortest), us(longest))
@@ -277,21 +293,26 @@ fn pauses_assumed(rate_per_s: Option<f64>, machine: &MachineSpec) -> String {
             let each = [("an UPDATE", statement), ("a COMMIT", commit)];
             let known = each.iter().filter_map(|(what, us)| us.map(|us| (what, us)));
             let said: Vec<String> = known.map(|(what, us)| format!("{what} {us} us")).collect();
-            format!("{} on the server in the mean", said.join(", "))
+            format!("{} at work in the mean", said.join(", "))
         }
     };
-    let pauses = match (machine.pause_us, machine.between_us) {
-        _ if rate_per_s.is_some() => String::new(),
+    let between = machine.between_us.filter(|_| rate_per_s.is_none());
+    let (least, most) = BETWEEN;
+    let pauses = match (machine.pause_us, between) {
         (None, None) => format!(
-            "pauses between transactions are {} to {} times as long as a statement and {} to {} \
-             times as long as those within one",
-            PAUSE.0, PAUSE.1, BETWEEN.0, BETWEEN.1
+            "pauses between transactions are {} to {} times as long as a statement and {least} to \
+             {most} times as long as those within one",
+            PAUSE.0, PAUSE.1
         ),
-        (pause, between) => {
-            let each = [("within a transaction", pause), ("between two", between)];
-            let known = each.iter().filter_map(|(what, us)| us.map(|us| (what, us)));
-            let said: Vec<String> = known.map(|(what, us)| format!("{us} us {what}")).collect();
-            format!("pauses are {}", said.join(", "))
+        (Some(pause), None) => format!(
+            "pauses are {pause} us within a transaction, {least} to {most} times that between two"
+        ),
+        (None, Some(between)) => format!(
+            "pauses are {between} us between transactions, {least} to {most} times as long as \
+             those within one"
+        ),
+        (Some(pause), Some(between)) => {
+            format!("pauses are {pause} us within a transaction, {between} us between two")
         }
     };
     let said = [own, pauses].into_iter().filter(|said| !said.is_empty());
@@ -392,7 +413,7 @@ mod tests {
         let standing = Standing {
             share: 0.2,
             lengths: vec![3.0],
-            inside: (0.0, 1.0),
+            inside: None,
         };
         let of = |seed, measured| of_seed(seed, measured).standing.map(|placed| placed.of);
         assert_eq!(of(5, Some(standing.clone())), Some(standing));

@@ -151,15 +151,15 @@ impl Schedule {
         let mean = work.time(self.machine.statement, self.machine.commit);
         self.worked += mean;
         let time = self.draw(mean) + self.stand_still(Place::Statement, client);
-        self.push(
-            time + work.waited + self.time_to_move(work.moved),
-            Turn::EndStatement(client),
-        );
+        let time = time + work.waited + self.move_entries(work.moved);
+        self.push(time, Turn::EndStatement(client));
     }
 
     /// The client's statement has read a part of the table that it scans.
     pub fn scan(&mut self, client: usize, part: Scanned, waited: f64) {
-        let time = self.draw(time_to_scan(part));
+        let mean = time_to_scan(part) * self.machine.of_work();
+        self.worked += mean;
+        let time = self.draw(mean);
         self.push(time + waited, Turn::Scan(client));
     }
 
@@ -171,12 +171,15 @@ impl Schedule {
 
     /// The client's statement moves so many more.
     pub fn go_on_cleaning(&mut self, client: usize, moved: u64) {
-        self.push(self.time_to_move(moved), Turn::EndStatement(client));
+        let time = self.move_entries(moved);
+        self.push(time, Turn::EndStatement(client));
     }
 
     #[allow(clippy::cast_precision_loss)] // few
-    fn time_to_move(&self, entries: u64) -> f64 {
-        self.machine.moves_entry * entries as f64
+    fn move_entries(&mut self, entries: u64) -> f64 {
+        let time = self.machine.moves_entry * entries as f64;
+        self.worked += time;
+        time
     }
 
     /// The client's statement has failed, which ends its transaction.

@@ -29,8 +29,8 @@ pub struct Standing {
     pub share: f64,
     /// For how many transactions of another client, each as likely; not empty unless `share` is 0.
     pub lengths: Vec<f64>,
-    /// Which part of these times lies within statements: between these two, at most 0 to 1.
-    pub inside: (f64, f64),
+    /// Which part of these times lies within statements, at least and at most; `None`: not known.
+    pub inside: Option<(f64, f64)>,
 }
 
 /// The same, and where a client does so.
@@ -202,7 +202,7 @@ mod tests {
         let of = Standing {
             share,
             lengths,
-            inside: (0.0, 1.0),
+            inside: None,
         };
         StandsStill::new(PlacedStanding { of, inside, woken }, 2)
     }

@@ -133,7 +133,7 @@ fn clients_stand_still_as_measured() {
     let standing = Standing {
         share: 0.002,
         lengths: vec![10.0, 90.0],
-        inside: (0.0, 1.0),
+        inside: None,
     };
     let mut schedule = Schedule::new(
         4,
