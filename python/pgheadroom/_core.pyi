@@ -66,6 +66,7 @@ __all__ = [
     "spare_versions",
     "split_statements",
     "statement_facts",
+    "statement_heads",
     "statement_reads",
     "statement_writes",
     "trigger_assigns",
@@ -82,7 +83,13 @@ __version__: str
 
 @final
 class LogFound:
-    """What a `LogScan` has found; numbers are of entries that hold an executed statement."""
+    """
+    What a `LogScan` has found; numbers are of entries that hold an executed statement.
+
+    `elsewhere` are of other databases, `outside` before or after the interval, `untimed` selected
+    although their time is not known, `not_kept` too long, or one too many of different texts, and
+    `cut` selected without the text's end.
+    """
 
     @property
     def counts(self) -> list[tuple[bytes, int]]:
@@ -95,25 +102,15 @@ class LogFound:
     @property
     def selected(self) -> int: ...
     @property
-    def cut(self) -> int:
-        """Selected, but the text does not end."""
-
+    def cut(self) -> int: ...
     @property
-    def not_kept(self) -> int:
-        """Selected, but too long, or one too many of different texts."""
-
+    def not_kept(self) -> int: ...
     @property
-    def elsewhere(self) -> int:
-        """Of other databases."""
-
+    def elsewhere(self) -> int: ...
     @property
-    def outside(self) -> int:
-        """Before or after the interval."""
-
+    def outside(self) -> int: ...
     @property
-    def untimed(self) -> int:
-        """Selected although their time is not known."""
-
+    def untimed(self) -> int: ...
     @property
     def unprefixed(self) -> int:
         """Lines that seem to hold a statement and do not begin with the prefix."""
@@ -933,6 +930,9 @@ def trigger_assigns(source: str, /) -> list[str] | None:
 
 def statement_facts(statement: str, /) -> str:
     """JSON: `{"facts": [...]}`, migration's actions, or `{"reason": ..., "message": ...}`."""
+
+def statement_heads(statement: str, /) -> str:
+    """JSON: `{"heads": [...]}`, the fields of `Head`, or `{"reason": ..., "message": ...}`."""
 
 def statement_reads(statement: str, /) -> str:
     """JSON: `tables`, `ranges`, `equals`, `ordered`, `has_limit`, or `reason`, ..."""

@@ -61,7 +61,7 @@ mod _core {
     #[pymodule_export]
     use super::sql::{
         expression_reads, grammar_major, normalized_statements, not_immutable, split_statements,
-        statement_facts, statement_reads, statement_writes, trigger_assigns,
+        statement_facts, statement_heads, statement_reads, statement_writes, trigger_assigns,
     };
 
     #[pymodule_export]

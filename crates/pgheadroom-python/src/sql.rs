@@ -6,7 +6,7 @@
 use pgheadroom_sql::lexer::Options;
 use pgheadroom_sql::split::Problem;
 use pgheadroom_sql::{
-    GRAMMAR_MAJOR, SqlError, columns, immutable, normal, reads, split, trigger, writes,
+    GRAMMAR_MAJOR, SqlError, columns, heads, immutable, normal, reads, split, trigger, writes,
 };
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -68,6 +68,14 @@ pub fn normalized_statements(py: Python<'_>, text: &str, variables: bool) -> Opt
 #[pyo3(signature = (statement, /))]
 pub fn statement_writes(py: Python<'_>, statement: &str) -> Result<String, CoreError> {
     py.detach(|| answer(writes::writes_of(statement).map(|found| json!({"writes": found}))))
+}
+
+/// Which rows a statement takes from the head of a queue: JSON, `{"heads": [...]}` or
+/// `{"reason": ..., "message": ...}`.
+#[pyfunction]
+#[pyo3(signature = (statement, /))]
+pub fn statement_heads(py: Python<'_>, statement: &str) -> Result<String, CoreError> {
+    py.detach(|| answer(heads::heads_of(statement).map(|found| json!({"heads": found}))))
 }
 
 /// What a statement reads: JSON, `{"tables", "ranges", "equals", "ordered", "has_limit"}` or

@@ -1,7 +1,7 @@
 //! Statements and DDL by PostgreSQL's own grammar (libpg_query), as plain values.
 //!
 //! ```text
-//! text --lexer--> statements --tree--> parse tree --writes, reads, facts, columns--> values
+//! text --lexer--> statements --tree--> parse tree --writes, heads, reads, facts, columns--> values
 //!                     `--normal--> one text for equal statements
 //! ```
 //!
@@ -18,6 +18,7 @@ mod ddl;
 mod error;
 pub mod facts;
 pub mod functions;
+pub mod heads;
 pub mod immutable;
 pub mod lexer;
 pub mod normal;
