@@ -113,7 +113,7 @@ def _steps(table: TableProfile, operations: Sequence[Operation]) -> list[_Step]:
     updates = [one for one in operations if one.is_update]
     if not updates or table.observed is None or table.rows < 1:
         return []
-    if any(one.pick is None or one.pick.distribution != "age" for one in updates):
+    if any(one.pick is None or one.pick.distribution not in ("age", "head") for one in updates):
         return []
     if (fills := table.observed.updates.fills) is not None:
         free = {one.name for one in table.columns if not _is_indexed(table, one)}

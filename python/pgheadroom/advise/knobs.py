@@ -60,7 +60,7 @@ class Fit:
 
 def scattered(operation: Operation) -> Operation:
     """As many statements as it updates rows, each of one row."""
-    if not operation.is_update or operation.rows_mean <= 1:
+    if not operation.is_update or operation.rows_mean <= 1 or operation.is_head:
         return operation
     weight = max(1, round(operation.weight * operation.rows_mean))
     return replace(operation, weight=weight, rows_per_statement=1)

@@ -120,7 +120,9 @@ def make_scenario(
     if fills is not None:
         table, operations = fills.table, fills.operations
         assumed.append(fills.text)
-    clients = 1 if fills is None else _clients(table)
+    # What each of several clients takes from a queue is not its own row, which its deletes are.
+    is_queue = any(operation.is_head for operation in operations)
+    clients = 1 if fills is None or is_queue else _clients(table)
     if clients > 1:
         assumed.append(f"{clients} sessions insert, by the pages of the newest rows")
     table, said = filled_keys(table, operations)

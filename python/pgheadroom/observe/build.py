@@ -17,6 +17,7 @@ from pgheadroom.observe.access import read_access
 from pgheadroom.observe.ages import Rates, read_ages
 from pgheadroom.observe.answers import Answers, read_answers
 from pgheadroom.observe.classes import Classes, SourceReport, with_triggers
+from pgheadroom.observe.heads import with_heads
 from pgheadroom.observe.inside import hint
 from pgheadroom.observe.keys import domains, foreign_keys
 from pgheadroom.observe.mask import masked
@@ -227,8 +228,10 @@ class _Builder:
             seconds=table.times,
             unique=table.unique,
         )
+        counted = self._classes.heads.get(row["oid"], ())
+        table, heads = with_heads(table, classes, counted)
         operations, updates = make_operations(
-            table, classes, skew, ages, shared=routed.is_shared, interval_s=rates.interval_s
+            table, classes, skew, ages, heads, shared=routed.is_shared, interval_s=rates.interval_s
         )
         inside = self._classes.inside.get(row["oid"], ())
         updates = replace(updates, unattributed_hint=hint(updates, inside, masked=self._is_masked))

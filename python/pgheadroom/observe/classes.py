@@ -17,11 +17,35 @@ from pgheadroom.observe.inside import Inside, find_inside
 from pgheadroom.observe.triggers import Trigger, find_triggers
 from pgheadroom.sources.log import StatementCounts
 from pgheadroom.sources.recording import AnswerRow, Recording
-from pgheadroom.sources.statements import NotParsed, Write, split, writes_of
+from pgheadroom.sources.statements import Head, NotParsed, Write, heads_of, split, writes_of
 
 SourceName = Literal["pg_stat_statements", "log", "statements", "pg_stat_activity"]
 ORDER: tuple[SourceName, ...] = ("pg_stat_statements", "log", "statements", "pg_stat_activity")
 _UPDATING = ("update", "upsert", "merge")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenBy:
+    """
+    By which order and which conditions a statement takes rows of a queue, by attribute number.
+
+    `ordered`: None for an expression; whether it descends, and whether NULLs lie on the other side.
+    """
+
+    ordered: tuple[tuple[int | None, bool, bool], ...]
+    conditions: tuple[tuple[str, tuple[int, ...]], ...]
+    is_limited: bool
+    is_joined: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedHead:
+    """Statements that take rows of a queue, and delete them, or only lock them (`select`)."""
+
+    kind: Literal["update", "delete", "select"]
+    taken: TakenBy
+    calls: int
+    rows: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +60,7 @@ class CountedUpdates:
     not say. Those of `by_trigger` a trigger assigns, and not the statement. `only`: without the
     tables that inherit. Of statements whose rows lie in several tables `stayed` is how many of
     their rows no partition had to give to another, None for all, and `routed` how many updates of
-    one table they are taken to be.
+    one table they are taken to be. `taken`: they find their rows at the head of a queue.
     """
 
     table_oid: int
@@ -53,6 +77,7 @@ class CountedUpdates:
     only: bool = False
     stayed: int | None = None
     routed: float | None = None
+    taken: TakenBy | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +97,15 @@ class Classes:
     """
     Classes by table, all of a table from one source; what each source gave; triggers.
 
-    `inside`: what may update a table inside statements, where no source counts it.
+    `inside`: what may update a table inside statements, where no source counts it. `heads`: what
+    takes rows of a queue and is no update.
     """
 
     by_table: Mapping[int, tuple[CountedUpdates, ...]]
     reports: tuple[SourceReport, ...]
     triggers: Mapping[int, tuple[Trigger, ...]] = field(default_factory=dict)
     inside: Mapping[int, tuple[Inside, ...]] = field(default_factory=dict)
+    heads: Mapping[int, tuple[CountedHead, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,17 +133,21 @@ def find_classes(
     """
     names = _Names(recording)
     by_table: dict[int, tuple[CountedUpdates, ...]] = {}
+    heads: dict[int, tuple[CountedHead, ...]] = {}
     reports = []
     for source, detail, seen, notes in _sources(recording, logs, files):
-        found, report = _of_source(source, detail, seen, names)
+        found, taking, report = _of_source(source, detail, seen, names)
         reports.append(replace(report, notes=notes))
         for oid, classes in found.items():
             by_table.setdefault(oid, classes)
+        for oid, counted in taking.items():
+            heads.setdefault(oid, counted)
     return Classes(
         by_table=by_table,
         reports=tuple(reports),
         triggers=find_triggers(recording),
         inside=find_inside(recording),
+        heads=heads,
     )
 
 
@@ -229,8 +260,9 @@ def _of_activity(recording: Recording) -> Iterator[_Seen]:
 
 def _of_source(
     source: SourceName, detail: str, seen: Iterable[_Seen], names: _Names
-) -> tuple[dict[int, tuple[CountedUpdates, ...]], SourceReport]:
+) -> tuple[dict[int, tuple[CountedUpdates, ...]], dict[int, tuple[CountedHead, ...]], SourceReport]:
     lost: Counter[str] = Counter()
+    heads: dict[int, list[CountedHead]] = {}
     classes: dict[tuple[object, ...], CountedUpdates] = {}
     statements = calls = 0
     for item in seen:
@@ -242,8 +274,20 @@ def _of_source(
         try:
             # An update may stand beside others in one statement, or inside a query that counts
             # its own rows: rows and bytes are then nobody's.
-            writes = [write for part in split(item.text) for write in writes_of(part)]
+            parts = tuple(split(item.text))
+            writes = [write for part in parts for write in writes_of(part)]
             alone = len(writes) == 1
+            taking = [head for part in parts for head in heads_of(part)]
+            for head in taking:
+                if head.kind != "update" and (named := names.head(head)) is not None:
+                    heads.setdefault(named[0], []).append(
+                        CountedHead(
+                            kind=head.kind,
+                            taken=named[1],
+                            calls=item.calls,
+                            rows=item.rows if alone or not writes else None,
+                        )
+                    )
             for write in writes:
                 if write.kind not in _UPDATING:
                     continue
@@ -254,9 +298,10 @@ def _of_source(
                     source=source,
                     wal_bytes=item.wal_bytes if alone else None,
                     wal_fpi=item.wal_fpi if alone else None,
+                    taken=names.taken_by(write, taking),
                 )
                 key = (
-                    *(made.table_oid, made.only, made.kind),
+                    *(made.table_oid, made.only, made.kind, made.taken),
                     *(made.attnums, made.same, made.appended),
                 )
                 classes[key] = _sum(classes.get(key), made)
@@ -268,7 +313,11 @@ def _of_source(
     report = SourceReport(
         source=source, detail=detail, statements=statements, calls=calls, lost=dict(lost)
     )
-    return {oid: tuple(found) for oid, found in by_table.items()}, report
+    return (
+        {oid: tuple(found) for oid, found in by_table.items()},
+        {oid: tuple(found) for oid, found in heads.items()},
+        report,
+    )
 
 
 def _sum(old: CountedUpdates | None, new: CountedUpdates) -> CountedUpdates:
@@ -311,16 +360,7 @@ class _Names:
         An unqualified name stands for the only table of that name, else for the one in `public`:
         the writer's search_path is not known.
         """
-        found = self._tables.get(write.table, [])
-        if write.schema is not None:
-            found = [item for item in found if item[0] == write.schema]
-        elif len(found) > 1:
-            found = [item for item in found if item[0] == "public"]
-            if not found:
-                raise NotParsed("its table's name is in several schemas")
-        if len(found) != 1:
-            raise NotParsed("its target is not a table of this database")
-        ((_, named),) = found
+        named = self._table(write.schema, write.table)
         listed = (*write.columns, *write.same, *write.appended)
         places = {name: self._place(named, name) for name in listed}
         oids = {oid for oid, _ in places.values()} or {named}
@@ -342,6 +382,52 @@ class _Names:
             source="statements",
             only=write.only,
         )
+
+    def head(self, head: Head) -> tuple[int, TakenBy] | None:
+        """The table of a queue and how its rows are taken; None where it is no table of ours."""
+        try:
+            oid = self._table(head.schema, head.table)
+        except NotParsed:
+            return None
+        if oid in self._views:
+            return None
+
+        def number(name: str | None) -> int | None:
+            return None if name is None else self._columns.get((oid, name))
+
+        return oid, TakenBy(
+            ordered=tuple(
+                (number(one.column), one.descending, one.odd_nulls) for one in head.ordered
+            ),
+            conditions=tuple(
+                (one.kind, tuple(n for n in map(number, one.columns) if n is not None))
+                for one in head.conditions
+            ),
+            is_limited=head.is_limited,
+            is_joined=head.is_joined,
+        )
+
+    def taken_by(self, write: Write, taking: Sequence[Head]) -> TakenBy | None:
+        """How an update finds its rows, where the statement has them from the head of a queue."""
+        same = [
+            head
+            for head in taking
+            if head.kind == write.kind and (head.schema, head.table) == (write.schema, write.table)
+        ]
+        found = self.head(same[0]) if len(same) == 1 else None
+        return None if found is None else found[1]
+
+    def _table(self, schema: str | None, name: str) -> int:
+        found = self._tables.get(name, [])
+        if schema is not None:
+            found = [item for item in found if item[0] == schema]
+        elif len(found) > 1:
+            found = [item for item in found if item[0] == "public"]
+            if not found:
+                raise NotParsed("its table's name is in several schemas")
+        if len(found) != 1:
+            raise NotParsed("its target is not a table of this database")
+        return found[0][1]
 
     def _place(self, oid: int, name: str) -> tuple[int, int]:
         """The table and the number of a column, below the views that an update passes through."""

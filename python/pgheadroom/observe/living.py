@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from pgheadroom.observe.ages import Ages
 from pgheadroom.observe.fills import Fill
+from pgheadroom.observe.heads import HeadPick
 from pgheadroom.profile.change import Change
 from pgheadroom.profile.workload import Operation, Pick
 
@@ -28,6 +29,7 @@ _ONCE_MIN = 0.7  # updates a row from which on each row is taken to have its tur
 _ONCE_WITHIN = 0.25  # ages this near to their middle are one age; arbitrary
 _EVEN_WITHIN = 0.15  # ages spread so evenly over the rows that any living row is as likely
 _GROUP_MAX = 16
+_BATCH_MAX = 100  # rows that one statement takes from a queue, and a turn inserts; arbitrary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +37,14 @@ class LivingUpdates:
     """
     Rows that updates of one kind touch in the interval, and what they set.
 
-    `fill`: the first of them on a row gives columns a value at a known age.
+    `fill`: the first of them on a row gives columns a value at a known age. `head`: they take their
+    rows from the head of a queue.
     """
 
     sets: tuple[Change, ...]
     rows: float
     fill: Fill | None = None
+    head: HeadPick | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,8 @@ def living_operations(
     updates: Sequence[LivingUpdates],
     ages: Ages | None,
     assumed: list[str],
+    taken: HeadPick | None = None,
+    key_index: str | None = None,
 ) -> list[Operation]:
     """
     The operations of a table into which rows come, and whose picks follow them.
@@ -81,49 +87,117 @@ def living_operations(
         updates: By what they set.
         ages: At which rows are updated and deleted, None where that is not known.
         assumed: What is taken so is added, in sentences.
+        taken: How deletes take rows from the head of a queue.
+        key_index: The index by which rows are found.
     """
     kept = _balanced(inserts, deletes, assumed)
     unit = max(inserts, kept)
+    heading, updates, deleting = _headed(updates, taken, key_index, is_deleted=bool(kept))
     filling, rest = _filling_slots(updates, unit)
     apart = math.fsum(slot.rate for slot in rest) > _TURN_UPDATES_MAX
     slots = [*filling, *([] if apart else _whole(rest))]
+    queues = [head for head in (deleting, *(one.head for one in heading)) if head is not None]
     group = _group(slots, ages)
-    mixed = None if ages is None or not deletes else ages.mixed_rows
+    if queues:
+        group = min(max(head.rows_per_statement for head in queues), _BATCH_MAX)
+    mixed = None if ages is None or not deletes or queues else ages.mixed_rows
     oldest = Pick(distribution="oldest", within_rows=mixed)
     insert = Operation(table=table, kind="insert", rows_per_statement=group)
     parts = [_Part(insert, inserts / unit)]
+    for one in heading:
+        assert one.head is not None, "those that have one"
+        taking = _update(table, one, one.head.pick)
+        parts += _parts(taking, one.head, group, _taken_rate(one, unit, assumed))
     aged = len(slots) - len(filling)
     gone = min(_gone(slots, ages, deletes), aged)
     for place, slot in enumerate(slots, start=-len(filling)):
-        rate = slot.rate
         picks: list[Pick]
         if slot.fill is not None:
-            picks = _filling(slot.fill, rate, rows, group)
+            picks = _filling(slot.fill, slot.rate, rows, group)
         elif place >= aged - gone:
             picks = [oldest]
         else:
-            picks = _picks(ages, place, aged - gone, rate, rows, group)
-        rates = [rate / len(picks)] * len(picks) if group == 1 else [rate] * len(picks)
-        parts += [
-            _Part(_update(table, slot.one, pick), each)
-            for pick, each in zip(picks, rates, strict=True)
-        ]
-    if kept:
+            picks = _picks(ages, place, aged - gone, slot.rate, rows, group)
+        parts += _each_row(table, slot, picks, group)
+    if kept and deleting is not None:
+        delete = Operation(table=table, kind="delete", pick=deleting.pick)
+        parts += _parts(delete, deleting, group, kept / unit)
+    elif kept:
         delete = Operation(table=table, kind="delete", pick=oldest)
         parts += [_Part(delete, kept / unit)] * group
     made = _turns(table, parts, unit / group)
-    if apart:
-        for slot in rest:
-            picks = _picks(ages, 0, 1, 0.0, rows, 1)
-            made += [
-                replace(
-                    _update(table, slot.one, pick),
-                    weight=_weight(slot.rate * unit / len(picks)),
-                )
-                for pick in picks
-            ]
-    _say(ages, slots, gone, mixed, deletes, assumed, is_updated=bool(updates))
+    for slot in rest if apart else ():
+        picks = _picks(ages, 0, 1, 0.0, rows, 1)
+        weight = _weight(slot.rate * unit / len(picks))
+        made += [replace(_update(table, slot.one, pick), weight=weight) for pick in picks]
+    if taken is not None and deleting is None and kept:
+        assumed.append(
+            "other statements pick rows by age, so the oldest are deleted, not the queue's head"
+        )
+    by_age = 0 if deleting is not None else deletes
+    _say(ages, slots, gone, mixed, by_age, assumed, is_updated=bool(updates))
     return made
+
+
+def _each_row(table: str, slot: _Slot, picks: list[Pick], group: int) -> list[_Part]:
+    """An update of each row of a turn: a pick for each, or several that share each."""
+    rates = [slot.rate] * len(picks)
+    if len(picks) != group:
+        rates = [slot.rate / len(picks)] * len(picks) * group
+        picks = picks * group
+    return [
+        _Part(_update(table, slot.one, pick), rate) for pick, rate in zip(picks, rates, strict=True)
+    ]
+
+
+def _parts(operation: Operation, head: HeadPick, group: int, rate: float) -> list[_Part]:
+    """Statements that take all rows of a turn from the head of a queue, so many at a time."""
+    times = max(1, round(group / head.rows_per_statement))
+    while group % times:
+        times -= 1
+    return [_Part(replace(operation, rows_per_statement=group // times), rate)] * times
+
+
+def _headed(
+    updates: Sequence[LivingUpdates],
+    taken: HeadPick | None,
+    key_index: str | None,
+    *,
+    is_deleted: bool,
+) -> tuple[list[LivingUpdates], list[LivingUpdates], HeadPick | None]:
+    """
+    Updates that take rows from a queue, the others, and how rows are deleted; None: the oldest.
+
+    A delete from a head that has a condition stands beside no pick by age (`check_heads`), nor is
+    the oldest row the one that was taken where rows are taken in another order than they come.
+    """
+    heading = [one for one in updates if one.head is not None]
+    others = [one for one in updates if one.head is None]
+    if not is_deleted:
+        return heading, others, None
+    if taken is not None:
+        is_alone = taken.pick.where is None or not others
+        return heading, others, taken if is_alone else None
+    head = heading[0].head if heading else None
+    if head is None or head.is_fifo:
+        return heading, others, None
+    if head.done is None or key_index is None or others:
+        return [], [replace(one, head=None) for one in updates], None
+    pick = Pick(distribution="head", using=key_index, where=head.done)
+    return heading, others, replace(head, pick=pick)
+
+
+def _taken_rate(one: LivingUpdates, unit: int, assumed: list[str]) -> float:
+    """In which part of the turns rows are taken: all, where the difference may be chance."""
+    off = unit - one.rows
+    if off <= max(_SAME_FRAC * unit, 3 * math.sqrt(unit + one.rows)):
+        if -off > max(_SAME_FRAC * unit, 3 * math.sqrt(unit + one.rows)):
+            assumed.append(
+                f"as many rows are taken as come, {unit:,} for {one.rows:,.0f}: the queue was "
+                "getting shorter"
+            )
+        return 1.0
+    return one.rows / unit
 
 
 def _balanced(inserts: int, deletes: int, assumed: list[str]) -> int:

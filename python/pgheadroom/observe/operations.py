@@ -15,6 +15,7 @@ from pgheadroom.observe.ages import Ages
 from pgheadroom.observe.changing import changed_frac
 from pgheadroom.observe.classes import CountedUpdates
 from pgheadroom.observe.fills import Fill, read_fills
+from pgheadroom.observe.heads import Heads
 from pgheadroom.observe.key_entry import is_in_order
 from pgheadroom.observe.living import LivingUpdates, living_operations
 from pgheadroom.observe.sample import Skew
@@ -42,6 +43,7 @@ def make_operations(
     classes: Sequence[CountedUpdates],
     skew: Skew,
     ages: tuple[Ages | None, str],
+    heads: Heads,
     *,
     shared: bool,
     interval_s: float,
@@ -54,10 +56,11 @@ def make_operations(
         classes: Of the table and of those above it, all from one source.
         skew: How updates pick rows.
         ages: At which rows are updated and deleted, or None and why that is not known.
+        heads: What takes rows from the head of a queue.
         shared: Some classes' rows lie in other tables too: `routed` says how many in this one.
         interval_s: Length of the interval.
     """
-    assumed: list[str] = []
+    assumed: list[str] = list(heads.said)
     inserts, updates, deletes = (
         found or 0
         for found in (table.counters.n_tup_ins, table.counters.n_tup_upd, table.counters.n_tup_del)
@@ -66,7 +69,10 @@ def make_operations(
     known, why = ages
     fills = () if known is None or not updates else _fills(classes, known)
     is_aged = known is not None and bool(known.updates or any(fills))
-    if table.key_attnum is not None and _is_living(inserts, updates, deletes, skew, is_aged):
+    is_queue = bool(inserts and (heads.update or heads.delete))
+    if table.key_attnum is not None and (
+        is_queue or _is_living(inserts, updates, deletes, skew, is_aged)
+    ):
         assumed.append("each row inserted by a statement of its own")
         made = living_operations(
             table.profile.name,
@@ -78,10 +84,13 @@ def make_operations(
                     sets=one.sets,
                     rows=one.rows,
                     fill=None if one.place is None or not fills else fills[one.place],
+                    head=None if one.place is None or one.place != heads.place else heads.update,
                 )
                 for one in (_sets(table, classes, shares, assumed) if updates else ())
             ],
             ages=known,
+            taken=heads.delete,
+            key_index=None if table.profile.key_index is None else table.profile.key_index.name,
             assumed=assumed,
         )
     else:

@@ -247,6 +247,7 @@ class Routes:
             attnums=moved(one.attnums),
             same=moved(one.same),
             appended=moved(one.appended),
+            taken=one.taken if all(old == new for old, new in places.items()) else None,
         )
 
 

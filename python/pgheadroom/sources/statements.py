@@ -19,7 +19,11 @@ from typing import Any, Literal
 from pgheadroom import _core
 
 WriteKind = Literal["insert", "update", "upsert", "merge", "delete"]
+ConditionKind = Literal[
+    "equal", "any", "below", "above", "null", "not null", "true", "false", "other"
+]
 
+_SKIPS = re.compile(r"\bskip\s+locked\b", re.IGNORECASE)
 _WRITES = re.compile(r"\b(?:update|insert|merge|delete)\b", re.IGNORECASE)
 _CUT = "its text is cut off"
 _VARIABLE = "it has a variable of psql, whose value is not known here"
@@ -146,6 +150,74 @@ def writes_of(statement: str) -> tuple[Write, ...]:
             only=write["only"],
         )
         for write in found["writes"]
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadOrder:
+    """
+    A column by which a query has its rows; None for an expression.
+
+    `odd_nulls`: NULLs are on the other side than the direction has them.
+    """
+
+    column: str | None
+    descending: bool = False
+    odd_nulls: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """What a row has to fulfil, and the columns that it reads: one, but for `other`."""
+
+    kind: ConditionKind
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """
+    The rows of a queue that a statement takes: those that FOR UPDATE SKIP LOCKED finds first.
+
+    `kind` is `select` where another statement changes them, else `key` is the column by which this
+    one does. `is_limited`: there is a LIMIT. `is_joined`: the query reads other tables too.
+    """
+
+    kind: Literal["update", "delete", "select"]
+    schema: str | None
+    table: str
+    key: str | None
+    ordered: tuple[HeadOrder, ...]
+    conditions: tuple[Condition, ...]
+    is_limited: bool
+    is_joined: bool
+
+
+@functools.lru_cache(maxsize=2_000)
+def heads_of(statement: str) -> tuple[Head, ...]:
+    """
+    What a statement from `split` takes from the heads of queues.
+
+    Raises:
+        NotParsed: The grammar does not accept it.
+    """
+    if not _SKIPS.search(statement):
+        return ()
+    return tuple(
+        Head(
+            kind=head["kind"],
+            schema=head["schema"],
+            table=head["table"],
+            key=head["key"],
+            ordered=tuple(HeadOrder(**one) for one in head["ordered"]),
+            conditions=tuple(
+                Condition(kind=one["is"], columns=tuple(one["columns"]))
+                for one in head["conditions"]
+            ),
+            is_limited=head["is_limited"],
+            is_joined=head["is_joined"],
+        )
+        for head in _answer(_core.statement_heads(_text(statement)))["heads"]
     )
 
 

@@ -1,6 +1,6 @@
 -- What ANALYZE found of each column, and of each expression of an index under the index's name,
--- without values; of enums, and domains over them, how often each label stands. Columns with
--- SELECT only.
+-- without values; how often the most common one stands, and of enums, and domains over them, each
+-- label. Columns with SELECT only.
 WITH RECURSIVE enums AS (
     SELECT t.oid FROM pg_type t WHERE t.typtype = 'e'
     UNION ALL
@@ -8,6 +8,7 @@ WITH RECURSIVE enums AS (
 )
 SELECT s.schemaname AS schema, s.tablename AS "table", s.attname AS name, s.null_frac::float8,
        s.avg_width, s.n_distinct::float8, s.correlation::float8,
+       s.most_common_freqs[1]::float8 AS common_frac,
        CASE WHEN e.attrelid IS NOT NULL THEN s.most_common_vals::text::text[] END AS labels,
        CASE WHEN e.attrelid IS NOT NULL THEN s.most_common_freqs::float8[] END AS label_fracs
 FROM pg_stats s
