@@ -111,7 +111,8 @@ pub fn play(
         let deleted = db.by_seq_scan(loaded.table, wanted, &Action::Delete);
         deleted.map_err(|error| failure(&error))?;
         db.commit();
-        db.vacuum(loaded.table);
+        let vacuumed = db.vacuum(loaded.table);
+        vacuumed.map_err(|error| failure(&error))?;
         let mut random = Prng::from_fraction(round.insert_seed);
         let mut keys: Vec<i64> = (0..churned)
             .map(|_| drawn_key(&mut random, spec.rows))

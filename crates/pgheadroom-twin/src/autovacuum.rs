@@ -26,7 +26,7 @@ pub use score::ScoreWeights;
 pub use statistics::{Shown, Statistics};
 pub use threshold::{Class, Needs, estimated_rows};
 
-use crate::executor::{Database, Relation};
+use crate::executor::{Database, Relation, StatementError, TableId};
 use crate::profile::settings::{bytes_of, parameters};
 use crate::profile::{ProfileError, ProfileSpec};
 use age::{DatabaseAges, is_older};
@@ -140,13 +140,17 @@ impl Autovacuum {
     }
 
     /// Does what is due first.
-    pub fn step(&mut self, db: &mut Database) {
+    ///
+    /// # Errors
+    /// What a VACUUM meets that the twin cannot play, and its table.
+    pub fn step(&mut self, db: &mut Database) -> Result<(), (StatementError, TableId)> {
         let due_s = self.due_s();
         let position = self.workers.iter().position(|work| work.due_s <= due_s);
         match position {
-            Some(position) => self.work(position, db),
+            Some(position) => self.work(position, db)?,
             None => self.launch(db),
         }
+        Ok(())
     }
 
     /// A session has ended a transaction.

@@ -137,6 +137,26 @@ pub enum StatementError {
     /// A value that the server refuses as well.
     #[error(transparent)]
     Value(#[from] ValueError),
+    /// A summary of a BRIN index is longer than its pages take.
+    #[error(
+        "index row size {bytes} exceeds maximum {} for index {index:?}: leave columns out of it, \
+         or make their values shorter",
+        brin::MAX_ITEM_BYTES
+    )]
+    IndexRow {
+        /// The index.
+        index: String,
+        /// Bytes of the summary.
+        bytes: u32,
+    },
+    /// VACUUM ends at an index: at its summary, or at a row whose own insertion waits and fails.
+    #[error("while VACUUM cleans up index {index:?}: {error}")]
+    Vacuum {
+        /// The index.
+        index: String,
+        /// What it ends with.
+        error: Box<StatementError>,
+    },
     /// What the twin cannot do.
     #[error("{0}")]
     Unsupported(String),
@@ -155,6 +175,24 @@ pub enum StatementError {
     /// Sessions wait for each other, and this one's transaction gives way.
     #[error("deadlock detected")]
     Deadlock,
+}
+
+impl StatementError {
+    /// Whether a server's VACUUM ends so as well, and not the twin alone.
+    pub(crate) fn ends_vacuum(&self) -> bool {
+        let Self::Vacuum { error, .. } = self else {
+            return false;
+        };
+        matches!(**error, Self::IndexRow { .. } | Self::Value(_))
+    }
+
+    /// What is behind it, of a VACUUM that ends at an index.
+    pub(crate) fn cause(&self) -> &Self {
+        match self {
+            Self::Vacuum { error, .. } => error,
+            other => other,
+        }
+    }
 }
 
 /// What a statement does with the rows it finds.

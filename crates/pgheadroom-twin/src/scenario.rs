@@ -70,7 +70,7 @@ pub fn play(
     for (number, step) in steps.iter().enumerate() {
         script.step(&mut db, number, step).map_err(|error| {
             let path = format!("step[{number}]");
-            load::failure(error, number as u64 + 1, &spec.table[0].name, &path)
+            load::failure(&error, number as u64 + 1, &spec.table[0].name, &path)
         })?;
     }
     let names: Vec<String> = spec.table.iter().map(|table| table.name.clone()).collect();
@@ -220,7 +220,7 @@ impl Script<'_> {
                     max_workers: *parallel,
                     ..VacuumOptions::default()
                 };
-                db.vacuum_as(table, options);
+                db.vacuum_as(table, options)?;
                 db.close_statement(false);
             }
             Command::Rewrite { table } => {

@@ -306,7 +306,7 @@ fn play(case: &Case, uses_fast_path: bool) -> (Vec<String>, u64) {
             break; // in the middle of the others' transactions
         }
         match event {
-            0 => db.vacuum(table),
+            0 => db.vacuum(table).unwrap(),
             1 => db.checkpoint(),
             2 => held.push(db.procs_mut().hold()),
             3 => held

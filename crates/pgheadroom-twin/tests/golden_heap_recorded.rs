@@ -96,7 +96,7 @@ impl Player {
                     truncate: !words.contains(&"keep"),
                     ..VacuumOptions::default()
                 };
-                self.db.vacuum_as(self.table, options);
+                self.db.vacuum_as(self.table, options).unwrap();
             }
             "hold" => self.held = Some(self.db.procs_mut().hold()),
             "release" => {

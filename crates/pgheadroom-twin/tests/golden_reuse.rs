@@ -81,7 +81,7 @@ impl Case {
             db.by_seq_scan(v, |row| row.integer(0).is_some_and(doomed), &Action::Delete)
                 .unwrap();
             db.commit();
-            db.vacuum(v);
+            db.vacuum(v).unwrap();
         }
         Reused { db, v }
     }

@@ -198,7 +198,7 @@ fn mixed_table(version: &str, images: &str) -> (Database, TableId) {
         let index = IndexDefinition::on_columns(vec![column], is_unique);
         db.create_index(table, index).unwrap();
     }
-    db.vacuum(table);
+    db.vacuum(table).unwrap();
     db.checkpoint();
     (db, table)
 }

@@ -285,7 +285,7 @@ fn vacuum_after_updates() {
         assert_eq!(fixture.of(RecordType::HeapUpdate), (98, 15_092));
         assert_eq!(fixture.of(RecordType::HeapUpdateInit), (2, 308));
         assert_eq!(fixture.of(RecordType::Btree(InsertLeaf)), (100, 6400));
-        fixture.db.vacuum(fixture.t);
+        fixture.db.vacuum(fixture.t).unwrap();
         assert_eq!(
             fixture.of(RecordType::HeapPruneVacuum),
             (100, 5600),

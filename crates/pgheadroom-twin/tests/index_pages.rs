@@ -46,7 +46,7 @@ fn pages_after(writes: impl Fn(usize) -> bool) -> u32 {
     let mut running = db.begin_vacuum(relation, VacuumOptions::default());
     let (mut steps, mut next) = (0, ROWS + 1);
     loop {
-        match db.vacuum_step(&mut running) {
+        match db.vacuum_step(&mut running).unwrap() {
             VacuumStep::IndexPages(pages) if pages > 0 => {
                 if writes(steps) {
                     insert(&mut db, table, std::iter::once(next));

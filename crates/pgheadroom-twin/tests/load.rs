@@ -125,7 +125,7 @@ fn loaded(case: &Case, page_by_page: bool) -> (Database, Result<(), StatementErr
     } else {
         db.commit();
     }
-    db.vacuum(table);
+    db.vacuum(table).unwrap();
     db.checkpoint();
     (db, done)
 }

@@ -346,7 +346,7 @@ fn a_read_committed_snapshot_ends_with_its_statement() {
 fn a_vacuum_leaves_no_snapshot() {
     let (mut fixture, second) = loaded();
     fixture.db.switch_to(second);
-    fixture.db.vacuum(fixture.t);
+    fixture.db.vacuum(fixture.t).unwrap();
     fixture.db.switch_to(FIRST);
     assert_eq!(fixture.add_one(1), Ok(1));
     fixture.db.commit();

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 
 use crate::autovacuum::threshold::{Class, estimated_rows};
 use crate::autovacuum::{Autovacuum, Maintained, all_frozen_pages, class_of};
-use crate::executor::{Analyzed, Database, Relation, RunningVacuum, TableId, VacuumStep};
+use crate::executor::{
+    Analyzed, Database, Relation, RunningVacuum, StatementError, TableId, VacuumStep,
+};
 use crate::procarray::HeldSnapshot;
 use crate::vacuum::{VacuumOptions, Vacuumed};
 
@@ -73,8 +75,15 @@ impl Worker {
 }
 
 impl Autovacuum {
-    /// The worker at this position does its next step.
-    pub(super) fn work(&mut self, position: usize, db: &mut Database) {
+    /// The worker at this position does its next step. A VACUUM that fails is over, and counted
+    /// nowhere; the worker takes its next table.
+    ///
+    /// Source: `do_autovacuum`, src/backend/postmaster/autovacuum.c (REL_18_STABLE).
+    pub(super) fn work(
+        &mut self,
+        position: usize,
+        db: &mut Database,
+    ) -> Result<(), (StatementError, TableId)> {
         match self.workers[position].job.take() {
             None => self.next_table(position, db),
             Some(mut job) => match &mut job.kind {
@@ -84,7 +93,10 @@ impl Autovacuum {
                 } => {
                     let before = db.wal().pages().dirtied();
                     let speedup = db.vacuum_index_speedup(running);
-                    let step = db.vacuum_step(running);
+                    let step = match db.vacuum_step(running) {
+                        Err(error) if error.ends_vacuum() => return Ok(()),
+                        step => step.map_err(|error| (error, job.relation.table))?,
+                    };
                     let dirtied = db.wal().pages().dirtied() - before;
                     // Itself, and in the heap its entry in the free space map.
                     let read = match step {
@@ -134,6 +146,7 @@ impl Autovacuum {
                 }
             },
         }
+        Ok(())
     }
 
     /// A table has new files: who works on it gives up, as a rewrite's lock makes it; the catalogue

@@ -196,7 +196,8 @@ impl Table {
                 let is_expression = |key: &&IndexKey| matches!(key, IndexKey::Expression(_));
                 let keys = definition.keys.iter().filter(is_expression);
                 let sources = (definition.predicate.as_ref(), keys);
-                // Where it fails it has never been in the index: of a transaction that is waiting.
+                // Where it fails these are the new values of an UPDATE that waits: ANALYZE takes
+                // the version before it, and no new row of another transaction.
                 let longest = LONGEST_SCALAR - VARHDRSZ;
                 let _ = self.read_for_keys(row, sources, None, longest, to);
             }

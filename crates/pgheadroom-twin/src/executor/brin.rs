@@ -23,7 +23,8 @@ use crate::wal::Wal;
 
 mod pages;
 
-use pages::{MAX_ITEM_BYTES, Pages, SummaryItem};
+pub(super) use pages::MAX_ITEM_BYTES;
+use pages::{Pages, SummaryItem};
 
 /// Source: `SizeOfBrinTuple`, src/include/access/brin_tuple.h.
 const SIZE_OF_BRIN_TUPLE: u32 = 5;
@@ -69,6 +70,7 @@ impl Range {
 /// A BRIN index.
 #[derive(Debug)]
 pub(super) struct Brin {
+    name: String,
     keys: Vec<Part>,
     predicate: Option<Expression>,
     pages_per_range: u32,
@@ -97,10 +99,12 @@ impl Brin {
         wal: &mut Wal,
     ) -> Result<Self, StatementError> {
         let columns = blocking_columns(&definition);
+        let name = definition.name.clone();
         let pages_per_range = definition.pages_per_range;
         let predicate = definition.predicate.clone();
         let keys = parts_of(definition.keys, row_type);
         let mut brin = Self {
+            name,
             ranges: (0..heap_pages.div_ceil(pages_per_range).max(1))
                 .map(|_| Range::of(keys.len()))
                 .collect(),
@@ -175,17 +179,18 @@ impl Brin {
         }
         let bytes = maxalign(end);
         if bytes > MAX_ITEM_BYTES {
-            return Err(StatementError::Unsupported(format!(
-                "a BRIN index with a summary of {bytes} bytes, of which PostgreSQL takes \
-                 {MAX_ITEM_BYTES}: leave columns of the index out"
-            )));
+            return Err(StatementError::IndexRow {
+                index: self.name.clone(),
+                bytes,
+            });
         }
         Ok(bytes)
     }
 
     /// Adds a row's values to its range, as the statement that makes it has them; whether that
     /// changed the summary. They are evaluated also where the range has none yet
-    /// (`ExecInsertIndexTuples`), so that VACUUM meets none that cannot be.
+    /// (`ExecInsertIndexTuples`), so that VACUUM meets none that cannot be but of a row whose
+    /// insertion waits at another index.
     fn add(
         &mut self,
         row: Row<'_>,
@@ -286,16 +291,20 @@ impl Brin {
         start..heap_pages - (heap_pages - start) % self.pages_per_range
     }
 
-    /// Summarises the next range, of these rows.
+    /// Summarises the next range, of these rows, each with whether its version was replaced: of
+    /// such a one that cannot be evaluated the newest values are to blame, which it does not have.
     ///
-    /// Source: `summarize_range`, src/backend/access/brin/brin.c; `brin_form_placeholder_tuple`,
-    /// brin_tuple.c (REL_18_STABLE).
+    /// Where it fails the placeholder stays, as a summary of nothing, which later rows change; no
+    /// other VACUUM comes back to the range.
+    ///
+    /// Source: `summarize_range` and `brinsummarize`, src/backend/access/brin/brin.c;
+    /// `brin_form_placeholder_tuple`, brin_tuple.c (REL_15_STABLE, REL_18_STABLE).
     ///
     /// # Errors
-    /// As [`Brin::build`].
+    /// [`StatementError::Vacuum`] of what [`Brin::build`] fails with.
     pub fn summarize<'r>(
         &mut self,
-        rows: impl Iterator<Item = (Row<'r>, Tid)>,
+        rows: impl Iterator<Item = (Row<'r>, Tid, bool)>,
         wal: &mut Wal,
     ) -> Result<(), StatementError> {
         let bitmap = u32::try_from((2 * self.keys.len()).div_ceil(8)).expect("at most 32 columns");
@@ -303,10 +312,29 @@ impl Brin {
         let mut range = Range::of(self.keys.len());
         range.item = Some(self.pages.insert(placeholder, wal));
         self.ranges.push(range);
-        for (row, tid) in rows {
-            self.add(row, tid, None)?;
+        let range = self.ranges.len() - 1;
+        let added = self.add_all(rows);
+        let done = added.and_then(|()| self.write(range, wal));
+        done.map_err(|error| {
+            self.ranges[range].columns.fill(Summary::default());
+            StatementError::Vacuum {
+                index: self.name.clone(),
+                error: Box::new(error),
+            }
+        })
+    }
+
+    fn add_all<'r>(
+        &mut self,
+        rows: impl Iterator<Item = (Row<'r>, Tid, bool)>,
+    ) -> Result<(), StatementError> {
+        for (row, tid, was_replaced) in rows {
+            match self.add(row, tid, None) {
+                Err(StatementError::Value(_)) if was_replaced => {}
+                added => drop(added?),
+            }
         }
-        self.write(self.ranges.len() - 1, wal)
+        Ok(())
     }
 
     /// Pages of its file.

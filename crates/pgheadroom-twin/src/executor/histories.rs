@@ -134,7 +134,7 @@ impl History {
         if prng.random(1, 2) == 1 {
             db.add_foreign_key(child, 1, (parent, 0));
         }
-        db.vacuum(child);
+        db.vacuum(child).unwrap();
         db.checkpoint();
         db.use_fast_path(uses_fast_path);
         db.open_sessions(CLIENTS + 1);
@@ -326,7 +326,7 @@ impl History {
             }
             6 => {
                 self.db.switch_to(SessionId(CLIENTS));
-                self.db.vacuum(self.tables[0]);
+                self.db.vacuum(self.tables[0]).unwrap();
                 self.log.push("vacuum".to_owned());
             }
             7 => self.db.checkpoint(),

@@ -41,6 +41,8 @@ pub enum IndexKey {
 /// An index of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IndexDefinition {
+    /// Its name, for messages; empty where nobody gave one.
+    pub name: String,
     /// Its kind.
     pub method: IndexMethod,
     /// Its key columns.
@@ -88,6 +90,7 @@ impl IndexDefinition {
     pub fn on_columns(columns: Vec<usize>, is_unique: bool) -> Self {
         assert!(!columns.is_empty(), "an index has a key");
         Self {
+            name: String::new(),
             method: IndexMethod::Btree,
             keys: columns.into_iter().map(IndexKey::Column).collect(),
             include: Vec::new(),

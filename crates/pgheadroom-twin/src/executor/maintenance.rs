@@ -38,7 +38,7 @@ impl Database {
     /// Runs a command on a table.
     ///
     /// # Errors
-    /// [`StatementError`] of what the twin does not play.
+    /// [`StatementError`] of what the twin does not play, or a server's command fails with.
     ///
     /// # Panics
     /// Inside a transaction.
@@ -50,7 +50,7 @@ impl Database {
                     max_workers: parallel,
                     ..VacuumOptions::default()
                 };
-                self.vacuum_as(table, options);
+                self.vacuum_as(table, options)?;
             }
             Maintenance::Analyze => self.analyze_alone(table),
             Maintenance::Reindex(index) => self.reindex(table, index)?,

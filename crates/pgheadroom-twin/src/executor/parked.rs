@@ -208,7 +208,7 @@ mod tests {
         let vacuums = db.open_session();
         db.switch_to(vacuums);
         let pages = db.table(table).heap().page_count();
-        db.vacuum(table);
+        db.vacuum(table).unwrap();
         assert_eq!(db.table(table).heap().page_count(), pages, "it waits");
         db.switch_to(SessionId(0));
         assert_eq!(db.commit(), [waits]);
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(db.resume_scan(&update, |_| unreachable!("by key")), Ok(20));
         db.commit();
         db.switch_to(vacuums);
-        db.vacuum(table);
+        db.vacuum(table).unwrap();
         assert!(
             db.table(table).heap().page_count() < pages / 4,
             "nobody waits"

@@ -9,7 +9,7 @@ use crate::btree::{BulkDeletion, OpenDeletion};
 use crate::clock;
 use crate::executor::table::Table;
 use crate::executor::toast::Writer;
-use crate::executor::{Ages, Database, FreezeAges, TableId};
+use crate::executor::{Ages, Database, FreezeAges, StatementError, TableId};
 use crate::procarray::{ProcArray, SinceThen};
 use crate::transaction::Xid;
 use crate::vacuum::{Cutoffs, EagerScan, ScanStep, VacuumOptions, VacuumScan, Vacuumed, eager};
@@ -236,46 +236,72 @@ impl Database {
 
     /// VACUUM.
     ///
+    /// # Errors
+    /// As [`Database::vacuum_step`].
+    ///
     /// # Panics
     /// Inside a transaction.
     ///
     /// Source: `heap_vacuum_rel`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
     /// Differs: as `crate::vacuum`; records of the catalogue are left out.
-    pub fn vacuum(&mut self, table: TableId) {
-        self.vacuum_as(table, VacuumOptions::default());
+    pub fn vacuum(&mut self, table: TableId) -> Result<(), StatementError> {
+        self.vacuum_as(table, VacuumOptions::default()).map(drop)
     }
 
     /// VACUUM with options; whether there are indexes is taken from the table.
     ///
+    /// # Errors
+    /// As [`Database::vacuum_step`].
+    ///
     /// # Panics
     /// Inside a transaction.
-    pub fn vacuum_as(&mut self, table: TableId, options: VacuumOptions) -> Vacuumed {
-        let done = self.vacuum_whole(table, false, options);
-        self.vacuum_toast(table, options);
-        done
+    pub fn vacuum_as(
+        &mut self,
+        table: TableId,
+        options: VacuumOptions,
+    ) -> Result<Vacuumed, StatementError> {
+        let done = self.vacuum_whole(table, false, options)?;
+        self.vacuum_toast(table, options)?;
+        Ok(done)
     }
 
     /// What follows a table's own VACUUM with default options: that of its TOAST table.
-    pub(crate) fn end_vacuum(&mut self, table: TableId) {
-        self.vacuum_toast(table, VacuumOptions::default());
+    ///
+    /// # Errors
+    /// As [`Database::vacuum_step`].
+    pub(crate) fn end_vacuum(&mut self, table: TableId) -> Result<(), StatementError> {
+        self.vacuum_toast(table, VacuumOptions::default())
     }
 
-    fn vacuum_toast(&mut self, table: TableId, options: VacuumOptions) {
+    fn vacuum_toast(
+        &mut self,
+        table: TableId,
+        options: VacuumOptions,
+    ) -> Result<(), StatementError> {
         if self.tables[table.0].toast.is_some() {
-            self.vacuum_whole(table, true, options);
+            self.vacuum_whole(table, true, options)?;
         }
+        Ok(())
     }
 
-    fn vacuum_whole(&mut self, table: TableId, is_toast: bool, options: VacuumOptions) -> Vacuumed {
+    fn vacuum_whole(
+        &mut self,
+        table: TableId,
+        is_toast: bool,
+        options: VacuumOptions,
+    ) -> Result<Vacuumed, StatementError> {
         self.procs.begin_statement();
         self.procs.compute_horizons();
         let mut running = self.begin_vacuum(Relation { table, is_toast }, options);
-        loop {
-            if let VacuumStep::Done(done) = self.vacuum_step(&mut running) {
-                self.procs.commit(); // its snapshot goes, and the horizon with it
-                return done;
+        let done = loop {
+            match self.vacuum_step(&mut running) {
+                Ok(VacuumStep::Done(done)) => break Ok(done),
+                Ok(_) => {}
+                Err(error) => break Err(error),
             }
-        }
+        };
+        self.procs.commit(); // its snapshot goes, and the horizon with it
+        done
     }
 
     /// A VACUUM that removes what nobody can see now, and is carried out by
@@ -317,9 +343,16 @@ impl Database {
     /// The next page of the table or pages of an index, or the end: sessions forget then where they
     /// inserted last, if the catalogue's entry of the table has changed.
     ///
+    /// # Errors
+    /// [`StatementError::Vacuum`] where a BRIN's summary cannot be made: the VACUUM is over, what
+    /// it did to pages stays, and nothing says that it took place.
+    ///
     /// # Panics
     /// Inside a transaction.
-    pub fn vacuum_step(&mut self, running: &mut RunningVacuum) -> VacuumStep {
+    pub fn vacuum_step(
+        &mut self,
+        running: &mut RunningVacuum,
+    ) -> Result<VacuumStep, StatementError> {
         assert!(self.procs.current().is_none(), "VACUUM in a transaction");
         if running.phase == Phase::Index(0) && self.is_in_danger(self.relation(running.relation)) {
             running.scan.hurry();
@@ -348,7 +381,7 @@ impl Database {
         };
         let step = table.vacuum_step(running, &since_then, &mut self.wal);
         self.procs.restore_horizons(known);
-        if let VacuumStep::Done(done) = &step {
+        if let Ok(VacuumStep::Done(done)) = &step {
             if table.note_vacuumed(done, running.oldest_xmin, running.oldest_multixact) {
                 self.forget_target_blocks_of(running.relation);
             }
@@ -416,18 +449,18 @@ impl Table {
         running: &mut RunningVacuum,
         since_then: &SinceThen<'_>,
         wal: &mut Wal,
-    ) -> VacuumStep {
-        match running.phase {
+    ) -> Result<VacuumStep, StatementError> {
+        Ok(match running.phase {
             Phase::Index(position) => self.begin_index(position, running, since_then.procs, wal),
             Phase::IndexPass(position, from) => {
                 self.pass_index(position, from, running, since_then.procs)
             }
             Phase::IndexEnd(position) => self.end_index(position, running, since_then.procs, wal),
             Phase::Cleanup(position) => {
-                self.cleanup_index(position, running, since_then.procs, wal)
+                self.cleanup_index(position, running, since_then.procs, wal)?
             }
             Phase::Scan | Phase::Reclaim | Phase::End => self.vacuum_heap(running, since_then, wal),
-        }
+        })
     }
 
     /// A page of one of the heap's passes, or what comes at its end.

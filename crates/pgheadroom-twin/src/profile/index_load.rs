@@ -43,6 +43,7 @@ pub(super) fn definition(
     let default = if spec.method == Method::Hash { 75 } else { 90 };
     let fillfactor = BtreeFillfactor::new(spec.fillfactor.unwrap_or(default));
     Ok(IndexDefinition {
+        name: spec.name.clone(),
         method: match spec.method {
             Method::Btree => IndexMethod::Btree,
             Method::Brin => IndexMethod::Brin,

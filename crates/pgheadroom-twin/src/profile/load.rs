@@ -137,8 +137,10 @@ pub fn load_tables(
         let parent = (loaded[foreign_key.parent].table, foreign_key.index);
         db.add_foreign_key(loaded[foreign_key.table].table, foreign_key.column, parent);
     }
-    for table in &loaded {
-        db.vacuum(table.table);
+    for (number, (table, spec)) in loaded.iter().zip(tables).enumerate() {
+        let path = format!("table[{number}]");
+        let vacuumed = db.vacuum(table.table);
+        vacuumed.map_err(|error| failure(&error, 0, &spec.name, &path))?;
         db.end_analyze(table.table);
     }
     db.checkpoint();
@@ -153,7 +155,7 @@ fn load_table(
     monitor: &Monitor,
 ) -> Result<LoadedTable, ProfileError> {
     let path = format!("table[{number}]");
-    let fails = |error: StatementError| failure(error, 0, &spec.name, &path);
+    let fails = |error: StatementError| failure(&error, 0, &spec.name, &path);
     let bad_type = |error: LayoutError| ProfileError::NotAProfile {
         reason: format!("{path}: {error}"),
     };
@@ -293,13 +295,13 @@ fn load_lived(
         if let Some(narrow) = of_nulls.filter(|_| wave == 0) {
             db.delete_rows(table, |row| row == narrow).map_err(fails)?;
             db.commit();
-            db.vacuum(table);
+            db.vacuum(table).map_err(fails)?;
         }
     }
     monitor.advance((spec.rows % ROWS_PER_REPORT).unsigned_abs())?;
     db.delete_rows(table, |row| row >= rows).map_err(fails)?;
     db.commit();
-    db.vacuum(table);
+    db.vacuum(table).map_err(fails)?;
     db.forget_rows_from(table, rows);
     let last_round = kinds.last_round();
     if last_round == 0 {
@@ -312,7 +314,7 @@ fn load_lived(
         db.touch_rows(table, |row| rounds[row as usize] == round)
             .map_err(fails)?;
         db.commit();
-        db.vacuum(table);
+        db.vacuum(table).map_err(fails)?;
         monitor.advance(0)?;
     }
     Ok(())
@@ -415,18 +417,18 @@ fn fillfactor(percent: i64, path: &str) -> Result<HeapFillfactor, ProfileError> 
 
 /// What a failed statement means for a profile.
 pub(crate) fn failure(
-    error: StatementError,
+    error: &StatementError,
     transaction: u64,
     table: &str,
     path: &str,
 ) -> ProfileError {
-    match error {
-        StatementError::Unsupported(reason) => ProfileError::Unplayable {
+    match error.cause() {
+        StatementError::Unsupported(_) => ProfileError::Unplayable {
             field: path.to_owned(),
-            reason,
+            reason: error.to_string(),
         },
-        other => ProfileError::StatementFails {
-            reason: other.to_string(),
+        _ => ProfileError::StatementFails {
+            reason: error.to_string(),
             transaction,
             table: table.to_owned(),
         },
@@ -460,7 +462,7 @@ pub fn load_pgbench(
     let mut fill = |table, name, rows: i64, row: &dyn Fn(i64) -> Vec<Value>| {
         for number in 1..=rows {
             db.insert(table, &row(number))
-                .map_err(|error| failure(error, 0, name, "pgbench"))?;
+                .map_err(|error| failure(&error, 0, name, "pgbench"))?;
             if number % ROWS_PER_REPORT == 0 {
                 monitor.advance(ROWS_PER_REPORT.unsigned_abs())?;
             }
@@ -496,8 +498,12 @@ pub fn load_pgbench(
     )?;
     db.commit();
     have_for_index(ACCOUNTS_PER_SCALE * scale, 1)?;
-    for table in [branches, tellers, accounts, history] {
-        db.vacuum(table);
+    for (table, name) in [branches, tellers, accounts, history]
+        .into_iter()
+        .zip(["branches", "tellers", "accounts", "history"])
+    {
+        let vacuumed = db.vacuum(table);
+        vacuumed.map_err(|error| failure(&error, 0, name, "pgbench"))?;
     }
     for (table, name) in [
         (branches, "pgbench_branches"),
@@ -505,7 +511,7 @@ pub fn load_pgbench(
         (accounts, "pgbench_accounts"),
     ] {
         db.create_index(table, IndexDefinition::on_columns(vec![0], true))
-            .map_err(|error| failure(error, 0, name, "pgbench"))?;
+            .map_err(|error| failure(&error, 0, name, "pgbench"))?;
         monitor.advance(0)?;
     }
     db.checkpoint();
@@ -566,5 +572,5 @@ fn create_pgbench_table(
         fillfactor: fillfactor(percent, &format!("pgbench.fillfactor.{name}"))?,
     };
     db.create_table(definition)
-        .map_err(|error| failure(error, 0, name, "pgbench"))
+        .map_err(|error| failure(&error, 0, name, "pgbench"))
 }

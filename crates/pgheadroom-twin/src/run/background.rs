@@ -7,7 +7,7 @@
 use crate::autovacuum::{Autovacuum, Maintained};
 use crate::checkpointer::{CheckpointSettings, CheckpointTime, Checkpointer};
 use crate::clock::{Clock, Pace, Phase, phase};
-use crate::executor::Database;
+use crate::executor::{Database, StatementError, TableId};
 use crate::profile::settings::bytes_of;
 use crate::profile::{ProfileError, ProfileSpec};
 use crate::run::rewrites::RewriteDone;
@@ -99,12 +99,16 @@ impl BackgroundProcesses {
     }
 
     /// Does what has to happen before the transaction that is about to begin.
-    pub fn happen(&mut self, due: Due, db: &mut Database) {
-        self.until(due.now_s, db);
+    ///
+    /// # Errors
+    /// What autovacuum meets that the twin cannot play, and its table.
+    pub fn happen(&mut self, due: Due, db: &mut Database) -> Result<(), (StatementError, TableId)> {
+        self.until(due.now_s, db)?;
         if let Some(checkpointer) = self.checkpointer.as_mut().filter(|_| due.checks_wal) {
             checkpointer.checkpoint_if_due(due.now_s, db);
         }
         self.begun += 1;
+        Ok(())
     }
 
     /// Tables have new files.
@@ -124,17 +128,20 @@ impl BackgroundProcesses {
     }
 
     /// The last client has ended.
-    pub fn end(mut self, db: &mut Database) -> Happened {
+    ///
+    /// # Errors
+    /// As [`Self::happen`].
+    pub fn end(mut self, db: &mut Database) -> Result<Happened, (StatementError, TableId)> {
         let end_s = self.clock.end_s();
-        self.until(end_s, db);
-        Happened {
+        self.until(end_s, db)?;
+        Ok(Happened {
             duration_s: end_s,
             maintained: self.autovacuum.map_or_else(Vec::new, Autovacuum::into_done),
             checkpoints: self
                 .checkpointer
                 .map_or_else(Vec::new, |checkpointer| checkpointer.times().to_vec()),
             points: self.recorder.into_points(),
-        }
+        })
     }
 
     /// When the next of all that is.
@@ -151,12 +158,12 @@ impl BackgroundProcesses {
     }
 
     /// Does what is due by now.
-    fn until(&mut self, now_s: f64, db: &mut Database) {
+    fn until(&mut self, now_s: f64, db: &mut Database) -> Result<(), (StatementError, TableId)> {
         loop {
             let [_, checkpoint_s, window_s] = self.due_s();
             let first_s = self.first_s();
             if first_s > now_s {
-                return;
+                return Ok(());
             }
             if window_s <= first_s {
                 self.recorder.end_window(self.begun, db);
@@ -164,11 +171,11 @@ impl BackgroundProcesses {
                 let checkpointer = self.checkpointer.as_mut().expect("it was due");
                 checkpointer.checkpoint_if_due(checkpoint_s, db);
                 if checkpointer.due_s() <= checkpoint_s {
-                    return; // the last one is still being written: looked at again soon
+                    return Ok(()); // the last one is still being written: looked at again soon
                 }
             } else {
                 let autovacuum = self.autovacuum.as_mut().expect("it was due");
-                autovacuum.step(db);
+                autovacuum.step(db)?;
             }
         }
     }

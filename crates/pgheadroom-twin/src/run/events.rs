@@ -351,12 +351,17 @@ impl SpreadVacuum {
         }
     }
 
-    /// Goes on to where it is after so many transactions; whether it is over.
-    fn go_on(&mut self, transactions: u64, db: &mut Database) -> bool {
+    /// Goes on to where it is after so many transactions; whether it is over. One that a server's
+    /// would fail in is: autovacuum says so in the log alone.
+    fn go_on(&mut self, transactions: u64, db: &mut Database) -> Result<bool, StatementError> {
         let is_last = transactions >= self.until;
         let passed = transactions - self.from;
         while is_last || self.done * (self.until - self.from) < self.pages * passed {
-            match db.vacuum_step(&mut self.running) {
+            let step = match db.vacuum_step(&mut self.running) {
+                Err(error) if error.ends_vacuum() => return Ok(true),
+                step => step?,
+            };
+            match step {
                 // The first pass is over, and it is known how many pages the second one has.
                 VacuumStep::Pages(0) => {
                     self.pages = self.done + db.vacuum_pages_left(&self.running);
@@ -365,12 +370,12 @@ impl SpreadVacuum {
                     self.done += u64::from(pages);
                 }
                 VacuumStep::Done(_) => {
-                    db.end_vacuum(self.table);
-                    return true;
+                    db.end_vacuum(self.table)?;
+                    return Ok(true);
                 }
             }
         }
-        false
+        Ok(false)
     }
 }
 
@@ -407,15 +412,20 @@ impl<'a> Events<'a> {
     /// Does what is due after so many transactions; how often rows were put elsewhere so far.
     ///
     /// # Errors
-    /// What a rewrite meets that the twin cannot play.
+    /// What a command meets that the twin cannot play, or that a server fails with, and its table.
     pub fn happen(
         &mut self,
         transactions: u64,
         db: &mut Database,
-    ) -> Result<usize, StatementError> {
+    ) -> Result<usize, (StatementError, TableId)> {
         self.begin_and_end(transactions, db)?;
-        self.vacuums
-            .retain_mut(|vacuum| !vacuum.go_on(transactions, db));
+        for mut vacuum in std::mem::take(&mut self.vacuums) {
+            let table = vacuum.table;
+            let gone_on = vacuum.go_on(transactions, db);
+            if !gone_on.map_err(|error| (error, table))? {
+                self.vacuums.push(vacuum);
+            }
+        }
         if !self.rewrites.is_empty() {
             self.copy(transactions, db)?;
         }
@@ -427,14 +437,20 @@ impl<'a> Events<'a> {
         &self.rewritten
     }
 
-    fn copy(&mut self, transactions: u64, db: &mut Database) -> Result<(), StatementError> {
+    fn copy(
+        &mut self,
+        transactions: u64,
+        db: &mut Database,
+    ) -> Result<(), (StatementError, TableId)> {
         for mut rewrite in std::mem::take(&mut self.rewrites) {
+            let table = rewrite.table();
+            let of_table = |error| (error, table);
             if rewrite.until() <= transactions {
-                let done = rewrite.end(db)?;
+                let done = rewrite.end(db).map_err(of_table)?;
                 self.vacuums.retain(|vacuum| vacuum.table != done.table);
                 self.rewritten.push(done);
             } else {
-                rewrite.go_on(transactions, db)?;
+                rewrite.go_on(transactions, db).map_err(of_table)?;
                 self.rewrites.push(rewrite);
             }
         }
@@ -445,7 +461,7 @@ impl<'a> Events<'a> {
         &mut self,
         transactions: u64,
         db: &mut Database,
-    ) -> Result<(), StatementError> {
+    ) -> Result<(), (StatementError, TableId)> {
         while let Some((&(at, action), rest)) = self.left.split_first() {
             if at > transactions {
                 break;
@@ -467,16 +483,18 @@ impl<'a> Events<'a> {
                     db.forget_target_blocks();
                 }
                 Action::Rewrite(table) => {
-                    let done = rewrites::at_once(table, at, db)?;
+                    let done = rewrites::at_once(table, at, db);
+                    let done = done.map_err(|error| (error, table))?;
                     self.vacuums.retain(|vacuum| vacuum.table != table);
                     self.rewritten.push(done);
                 }
                 Action::RewriteOnline(table, until) => {
-                    let begun = SpreadRewrite::begin(table, at, until, db)?;
-                    self.rewrites.push(begun);
+                    let begun = SpreadRewrite::begin(table, at, until, db);
+                    self.rewrites.push(begun.map_err(|error| (error, table))?);
                 }
                 Action::Maintain(table, what) => {
-                    db.maintain(table, what)?;
+                    let done = db.maintain(table, what);
+                    done.map_err(|error| (error, table))?;
                     self.moved += 1;
                 }
                 Action::Hold(number) => {

@@ -67,6 +67,11 @@ impl SpreadRewrite {
         })
     }
 
+    /// The table.
+    pub const fn table(&self) -> TableId {
+        self.table
+    }
+
     /// When it is over.
     pub const fn until(&self) -> u64 {
         self.until

@@ -135,8 +135,12 @@ impl<'a, W: Workload> Running<'a, W> {
         self.db.end_extensions();
         self.monitor.advance(self.untold)?;
         let ended = self.events.happen(self.plan.transactions, self.db);
-        ended.map_err(|error| rewrite_failure(error, self.transactions))?;
-        let happened = self.background.map(|background| background.end(self.db));
+        ended.map_err(|failed| self.failure(failed))?;
+        let background = self.background.take();
+        let happened = background.map(|background| background.end(self.db));
+        let happened = happened
+            .transpose()
+            .map_err(|failed| self.failure(failed))?;
         self.db.settle_images();
         let turns = self.workload.turns().iter().zip(self.without_row);
         let turns = turns.map(|(&turns, without_row)| Turns { turns, without_row });
@@ -258,13 +262,14 @@ impl<'a, W: Workload> Running<'a, W> {
             self.db.switch_to(self.outsider);
         }
         if let (Some(background), Some(due)) = (&mut self.background, due) {
-            background.happen(due, self.db);
+            let happened = background.happen(due, self.db);
+            happened.map_err(|failed| self.failure(failed))?;
         }
         if self.events.quiet_until() > self.transactions {
             return Ok(());
         }
         let so_far = self.events.happen(self.transactions, self.db);
-        let so_far = so_far.map_err(|error| rewrite_failure(error, self.transactions))?;
+        let so_far = so_far.map_err(|failed| self.failure(failed))?;
         if so_far > self.moved {
             let rewritten = self.events.rewritten();
             if let Some(background) = &mut self.background {
@@ -330,15 +335,6 @@ impl<'a, W: Workload> Running<'a, W> {
 
     fn failure(&self, (error, table): (StatementError, TableId)) -> ProfileError {
         let name = &self.names[table.0];
-        load::failure(error, self.transactions, name, name)
+        load::failure(&error, self.transactions, name, name)
     }
-}
-
-fn rewrite_failure(error: StatementError, transactions: u64) -> ProfileError {
-    load::failure(
-        error,
-        transactions,
-        "a table that is maintained",
-        "a command on a table",
-    )
 }

@@ -138,7 +138,7 @@ pub(super) fn load(
             fillfactor,
         };
         db.create_table(definition)
-            .map_err(|error| load::failure(error, 0, name, name))?;
+            .map_err(|error| load::failure(&error, 0, name, name))?;
     }
     let mut fill = Filling { db, monitor };
     for number in 1..=ITEMS {
@@ -152,12 +152,13 @@ pub(super) fn load(
             let is_unique = (position, place) != (CUSTOMER.0, BY_NAME);
             let definition = IndexDefinition::on_columns(columns.to_vec(), is_unique);
             db.create_index(TableId(position), definition)
-                .map_err(|error| load::failure(error, 0, name, name))?;
+                .map_err(|error| load::failure(&error, 0, name, name))?;
             monitor.advance(0)?;
         }
     }
-    for table in db.tables() {
-        db.vacuum(table);
+    for (table, (name, ..)) in db.tables().zip(FORMS) {
+        let vacuumed = db.vacuum(table);
+        vacuumed.map_err(|error| load::failure(&error, 0, name, name))?;
     }
     db.checkpoint();
     Ok(())
@@ -173,7 +174,7 @@ impl Filling<'_> {
         let name = FORMS[table.0].0;
         self.db
             .insert(table, &row)
-            .map_err(|error| load::failure(error, 0, name, name))
+            .map_err(|error| load::failure(&error, 0, name, name))
     }
 
     /// A warehouse's rows, in one transaction.

@@ -67,7 +67,7 @@ impl Shape<'_> {
                 .unwrap();
         }
         db.commit();
-        db.vacuum(t);
+        db.vacuum(t).unwrap();
         db.checkpoint();
         db.wal_mut().reset_totals();
         db.reset_counters();

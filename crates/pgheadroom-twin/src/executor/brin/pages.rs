@@ -17,7 +17,7 @@ const SPECIAL_BYTES: u32 = 8;
 /// A page has room for one summary of so many.
 ///
 /// Source: `BrinMaxItemSize`, src/backend/access/brin/brin_pageops.c (REL_18_STABLE).
-pub(super) const MAX_ITEM_BYTES: u32 =
+pub(in crate::executor) const MAX_ITEM_BYTES: u32 =
     BLCKSZ - maxalign(SIZE_OF_PAGE_HEADER + SIZE_OF_ITEM_ID) - SPECIAL_BYTES;
 /// The page of the range map.
 const REVMAP: u32 = 1;

@@ -5,14 +5,16 @@ use std::cell::RefCell;
 use pgheadroom_layout::BlockNumber;
 
 use crate::btree::Btree;
-use crate::executor::SessionId;
 use crate::executor::fetch::HeapAccess;
 use crate::executor::table::Table;
 use crate::executor::toast::Writer;
 use crate::executor::vacuum::{Phase, RunningVacuum, VacuumStep};
+use crate::executor::{SessionId, StatementError};
 use crate::gin::{Surroundings, Vacuuming};
+use crate::heap::Heap;
 use crate::page::Tid;
 use crate::procarray::ProcArray;
+use crate::prune::TupleState;
 use crate::transaction::Transactions;
 use crate::wal::{IndexLog, Wal};
 
@@ -183,10 +185,10 @@ impl Table {
         let brins = std::mem::take(&mut self.indexes.brins);
         let brin = &brins[position];
         for block in brin.full_ranges(self.heap.page_count()) {
-            let page = &self.heap.pages()[block as usize];
-            let rows = page.offsets().filter_map(|offset| page.row(offset));
-            for row in rows.collect::<Vec<_>>() {
-                // Where it fails the row has not been in the index: its insertion waits.
+            let rows = summarized_rows(&self.heap, BlockNumber(block), to.procs);
+            for (row, ..) in rows.collect::<Vec<_>>() {
+                // Where it fails the row has not been in the index: its insertion waits, and
+                // VACUUM ends there.
                 let _ = self.read_for_index(row, brin.sources(), None, to);
             }
         }
@@ -196,40 +198,48 @@ impl Table {
     /// Ranges of a BRIN index that have become full are summarised.
     ///
     /// Source: `brinvacuumcleanup`, src/backend/access/brin/brin.c (REL_18_STABLE).
-    fn vacuum_brin(&mut self, position: usize, wal: &mut Wal) {
+    ///
+    /// # Errors
+    /// As [`Brin::summarize`].
+    fn vacuum_brin(
+        &mut self,
+        position: usize,
+        procs: &ProcArray,
+        wal: &mut Wal,
+    ) -> Result<(), StatementError> {
         let mut brins = std::mem::take(&mut self.indexes.brins);
         let brin = &mut brins[position];
         brin.vacuum(wal);
-        while let Some(blocks) = brin.next_full_range(self.heap.page_count()) {
-            let pages = &self.heap.pages()[blocks.start as usize..blocks.end as usize];
+        let mut done = Ok(());
+        while let (Ok(()), Some(blocks)) = (&done, brin.next_full_range(self.heap.page_count())) {
             let rows = blocks
                 .map(BlockNumber)
-                .zip(pages)
-                .flat_map(|(block, page)| {
-                    let of_tuple =
-                        move |offset| Some((page.tuple(offset)?.row, Tid { block, offset }));
-                    page.offsets().filter_map(of_tuple)
-                });
-            let rows = rows.map(|(row, tid)| (self.row_view(row), tid));
-            let summarized = brin.summarize(rows, wal);
-            // What cannot be evaluated has failed at the row's own insertion. A summary above what
-            // a page holds ends a server's VACUUM, and so the run.
-            summarized.expect("a summary");
+                .flat_map(|block| summarized_rows(&self.heap, block, procs));
+            let rows = rows.map(|(row, tid, was_replaced)| (self.row_view(row), tid, was_replaced));
+            done = brin.summarize(rows, wal);
         }
-        brin.end_vacuum();
+        if done.is_ok() {
+            brin.end_vacuum();
+        }
         self.indexes.brins = brins;
+        done
     }
 
     /// What VACUUM does to each index at its end.
     ///
     /// Source: `lazy_cleanup_all_indexes`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
+    /// Differs: a server takes them in the order of their making, so that one that ends at a BRIN
+    /// has left out those behind it; here these come first.
+    ///
+    /// # Errors
+    /// As [`Brin::summarize`].
     pub(super) fn cleanup_index(
         &mut self,
         position: usize,
         running: &mut RunningVacuum,
         procs: &ProcArray,
         wal: &mut Wal,
-    ) -> VacuumStep {
+    ) -> Result<VacuumStep, StatementError> {
         running.phase = Phase::Cleanup(position + 1);
         let had_pass = running.scan.has_passed_indexes();
         let pages = match self.index_at(position) {
@@ -242,7 +252,7 @@ impl Table {
             }
             Some(IndexOfMethod::Hash(_)) => 0,
             Some(IndexOfMethod::Brin(position)) => {
-                self.vacuum_brin(position, wal);
+                self.vacuum_brin(position, procs, wal)?;
                 0
             }
             Some(IndexOfMethod::Gin(position)) => {
@@ -260,7 +270,7 @@ impl Table {
                 0
             }
         };
-        VacuumStep::IndexPages(pages)
+        Ok(VacuumStep::IndexPages(pages))
     }
 
     fn with_index<R>(
@@ -279,4 +289,22 @@ impl Table {
         self.indexes.btrees = indexes;
         done
     }
+}
+
+/// Rows of the versions on a page that a summary is made of, and whether another replaces it.
+///
+/// Source: `heapam_index_build_range_scan` with `anyvisible`,
+/// src/backend/access/heap/heapam_handler.c (REL_15_STABLE, REL_18_STABLE).
+fn summarized_rows(
+    heap: &Heap,
+    block: BlockNumber,
+    procs: &ProcArray,
+) -> impl Iterator<Item = (u32, Tid, bool)> {
+    let page = &heap.pages()[block.0 as usize];
+    page.offsets().filter_map(move |offset| {
+        let tuple = page.tuple(offset)?;
+        let was_replaced = tuple.xmax.is_valid() && !tuple.is_locked_only;
+        let is_dead = TupleState::of(&tuple, procs) == TupleState::Dead;
+        (!is_dead).then_some((tuple.row, Tid { block, offset }, was_replaced))
+    })
 }
