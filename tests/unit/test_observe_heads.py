@@ -36,6 +36,7 @@ class Jobs:
             QUEUE: {"n_distinct": 1.0},
             LOCKED: {"n_distinct": -1.0},
         }
+        self.inserts = CALLS
         self.labels: tuple[str, ...] = ()
         self.shares: tuple[float, ...] = ()
         self.indexes: list[dict[str, Any]] = []
@@ -152,7 +153,7 @@ class Jobs:
             key_attnum=ID,
             indexes=(),
             differs={},
-            counters=TableCounters(n_tup_del=CALLS),
+            counters=TableCounters(n_tup_ins=self.inserts, n_tup_del=CALLS),
             values=None,
             times=frozenset({DUE}),
             unique=frozenset({ID}),
@@ -310,3 +311,11 @@ def test_an_index_that_is_walked_backward(jobs: Jobs) -> None:
     heads = jobs.found([(DUE, True), (ID, True)], WAITING)[1]
     assert _pick(heads) is None
     assert "their order descends" in _why(heads)
+
+
+def test_a_queue_that_is_emptied_for_good(jobs: Jobs) -> None:
+    """It has no steady state: its rows are those that are there."""
+    jobs.inserts = 0
+    heads = jobs.found([ID], kind="delete")[1]
+    assert _pick(heads) is None
+    assert "nothing came into the queue" in _why(heads)

@@ -67,8 +67,8 @@ def scattered(operation: Operation) -> Operation:
 
 
 def turned(operation: Operation, knobs: Knobs) -> Operation:
-    """The operation as the knobs have it."""
-    if not operation.is_update:
+    """The operation as the knobs have it; what takes rows from a queue does so in any case."""
+    if not operation.is_update or operation.is_head:
         return operation
     sets = tuple(_change(change, knobs) for change in operation.sets)
     if knobs.also_changes is not None:

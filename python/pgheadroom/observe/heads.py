@@ -46,14 +46,15 @@ class HeadPick:
     """
     Rows at the head of a queue.
 
-    `done` is what its rows fulfil when they are taken, where an update takes them; `is_fifo`: they
-    are taken in the order in which they came.
+    `done` is what its rows fulfil when they are taken, where an update takes them, and `state` the
+    column by whose change it does; `is_fifo`: they are taken in the order in which they came.
     """
 
     pick: Pick
     rows_per_statement: int
     is_fifo: bool
     done: str | None = None
+    state: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,14 +95,18 @@ def with_heads(
         classes: Of its updates.
         counted: Statements that delete or lock what they find at a head.
     """
-    if table.key_attnum is None:
+    takers = list(_takers(table, classes, counted))
+    if table.key_attnum is None or not takers:
         return table, Heads()
+    if not table.counters.n_tup_ins:
+        why = "nothing came into the queue inside the interval: rows are not taken from its head"
+        return table, Heads(said=(why,))
     said: list[str] = []
     assigned = {number for found in classes for number in found.attnums}
     update: HeadPick | None = None
     delete: HeadPick | None = None
     place = None
-    for what, at, taken, (each, calls) in _takers(table, classes, counted):
+    for what, at, taken, (each, calls) in takers:
         is_update = at is not None
         if (update if is_update else delete) is not None:
             said.append(
@@ -212,6 +217,7 @@ def _head(
         rows_per_statement=rows,
         is_fifo=is_fifo,
         done=ready.done,
+        state=columns[ready.column[0]].label if is_update and ready.column else None,
     )
 
 
@@ -398,7 +404,7 @@ def _by_column(
             )
         shares = dict(zip(column.labels, column.values.shares, strict=False))
         _check_share(shares.get(new), column.name)
-        return _Ready(where=f"{name} = {quoting.literal(new)}")
+        return _Ready(where=f"{name} = {quoting.literal(new)}", column=(number, column))
     is_number = column.base_type in _INTEGERS
     if not is_number and (column.base_type != "bool" or is_first):
         raise _NotPlayed(

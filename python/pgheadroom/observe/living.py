@@ -92,6 +92,7 @@ def living_operations(
     """
     kept = _balanced(inserts, deletes, assumed)
     unit = max(inserts, kept)
+    is_taken = any(one.head is not None for one in updates)
     heading, updates, deleting = _headed(updates, taken, key_index, is_deleted=bool(kept))
     filling, rest = _filling_slots(updates, unit)
     apart = math.fsum(slot.rate for slot in rest) > _TURN_UPDATES_MAX
@@ -106,7 +107,7 @@ def living_operations(
     parts = [_Part(insert, inserts / unit)]
     for one in heading:
         assert one.head is not None, "those that have one"
-        taking = _update(table, one, one.head.pick)
+        taking = _update(table, _leaving(one, one.head), one.head.pick)
         parts += _parts(taking, one.head, group, _taken_rate(one, unit, assumed))
     aged = len(slots) - len(filling)
     gone = min(_gone(slots, ages, deletes), aged)
@@ -130,10 +131,8 @@ def living_operations(
         picks = _picks(ages, 0, 1, 0.0, rows, 1)
         weight = _weight(slot.rate * unit / len(picks))
         made += [replace(_update(table, slot.one, pick), weight=weight) for pick in picks]
-    if taken is not None and deleting is None and kept:
-        assumed.append(
-            "other statements pick rows by age, so the oldest are deleted, not the queue's head"
-        )
+    if (taken is not None and deleting is None and kept) or (is_taken and not heading):
+        assumed.append("other statements pick rows by age, so the queue's head is not taken")
     by_age = 0 if deleting is not None else deletes
     _say(ages, slots, gone, mixed, by_age, assumed, is_updated=bool(updates))
     return made
@@ -185,6 +184,15 @@ def _headed(
         return [], [replace(one, head=None) for one in updates], None
     pick = Pick(distribution="head", using=key_index, where=head.done)
     return heading, others, replace(head, pick=pick)
+
+
+def _leaving(one: LivingUpdates, head: HeadPick) -> LivingUpdates:
+    """The update, which takes each of its rows out of the queue."""
+    sets = tuple(
+        replace(change, changed_frac=1.0) if change.column == head.state else change
+        for change in one.sets
+    )
+    return replace(one, sets=sets)
 
 
 def _taken_rate(one: LivingUpdates, unit: int, assumed: list[str]) -> float:
