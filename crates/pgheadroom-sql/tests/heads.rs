@@ -110,3 +110,64 @@ fn queries_of_queues() {
         assert_eq!(shown(text), [expected], "{text}");
     }
 }
+
+#[test]
+fn a_head_is_found_however_its_query_stands() {
+    let query = "SELECT id FROM jobs WHERE state = $1 ORDER BY due, id LIMIT $2 FOR UPDATE \
+                 SKIP LOCKED";
+    let expected = |kind| vec![format!("{kind} jobs.id: due, id; state equal")];
+    for text in [
+        format!("DELETE FROM jobs WHERE id = ({query}) RETURNING *"),
+        format!("DELETE FROM jobs WHERE id IN ({query})"),
+        format!("DELETE FROM jobs WHERE id = ANY (ARRAY({query}))"),
+        format!("DELETE FROM jobs WHERE id = ANY (ARRAY({query})::int8[])"),
+        format!("DELETE FROM jobs WHERE id = ANY ({query})"),
+        format!("DELETE FROM jobs AS j WHERE j.state = $3 AND j.id = ({query})"),
+        format!("DELETE FROM jobs USING ({query}) AS q WHERE q.id = jobs.id"),
+        format!("WITH q AS ({query}) DELETE FROM jobs USING q WHERE jobs.id = q.id"),
+        format!("WITH q AS ({query}) DELETE FROM jobs WHERE id IN (SELECT id FROM q)"),
+        format!(
+            "WITH q AS ({query}), d AS (DELETE FROM jobs USING q WHERE jobs.id = q.id \
+                 RETURNING jobs.*) INSERT INTO done SELECT * FROM d"
+        ),
+    ] {
+        assert_eq!(shown(&text), expected("delete"), "{text}");
+    }
+    assert_eq!(
+        shown(&format!("UPDATE jobs SET state = $3 WHERE id = ({query})")),
+        expected("update")
+    );
+    assert_eq!(
+        shown(&query.replace("id FROM", "* FROM")),
+        ["select jobs.-: due, id; state equal"]
+    );
+}
+
+#[test]
+fn orders_and_conditions() {
+    assert_eq!(
+        shown(
+            "SELECT * FROM s.j AS q WHERE q.a IN ($1) AND (b AND NOT c) AND d IS NULL AND e IS \
+             NOT NULL AND f <= now() AND $2 < g AND (h IS NULL OR h <= $3) AND i = j AND k = \
+             ANY ($4) ORDER BY q.a DESC, b NULLS FIRST, c DESC NULLS LAST, d + $5, e USING < \
+             FOR NO KEY UPDATE SKIP LOCKED"
+        ),
+        [
+            "select s.j.-: a desc, b nulls, c desc nulls, ?, ?; a any, b true, c false, \
+             d null, e not null, f below, g above, h other, i+j other, k any unlimited"
+        ]
+    );
+}
+
+#[test]
+fn what_is_no_head() {
+    for text in [
+        "DELETE FROM jobs WHERE id = (SELECT id FROM jobs ORDER BY id LIMIT 1 FOR UPDATE)",
+        "DELETE FROM done WHERE id = (SELECT id FROM jobs FOR UPDATE SKIP LOCKED LIMIT 1)",
+        "SELECT * FROM jobs FOR UPDATE NOWAIT",
+        "INSERT INTO done SELECT 1",
+        "WITH q AS (SELECT 1 AS id) UPDATE jobs SET a = 1 FROM q WHERE jobs.id = q.id",
+    ] {
+        assert_eq!(shown(text), Vec::<String>::new(), "{text}");
+    }
+}
