@@ -299,7 +299,7 @@ def test_a_snapshot_lies_where_it_was_held_beside_turns_without_a_row(
     """
     update = {"table": "t", "kind": "update", "sets": ["abalance"]}
     delete = {"table": "u", "kind": "delete", "weight": 3, "pick": {"distribution": "oldest"}}
-    data = _profile([update, delete], {"operations": 12_000, "seed": 2}, rows=300)
+    data = _profile([update, delete], {"operations": 60_000, "seed": 2}, rows=300)
     other = {"name": "u", "rows": 100, "columns": ACCOUNTS}
     data["table"].append(other | {"indexes": [KEY | {"name": "u_pkey"}]})
     data["run"]["snapshot"] = [{"start_frac": 0.1, "length_frac": 0.05}]
