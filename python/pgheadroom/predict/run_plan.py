@@ -341,7 +341,10 @@ def as_given(profile: Profile, given: Given, seed: int = 0) -> Profile:
     """
     run = profile.workload.run
     if given.machine is not None:
-        run = replace(run, machine=given.machine)
+        # Means are not all: where clients come to be in step, which hangs on how even their pauses
+        # are, servers lie outside what one machine's runs differ by. So every other run draws it.
+        known = given.machine if seed % 2 == 0 else MachineTimes(wake_us=given.machine.wake_us)
+        run = replace(run, machine=known)
         profile = replace(profile, workload=replace(profile.workload, run=run))
     if given.maintained:
         commands = zip(run.maintenance, _in_turn(given.maintained, seed), strict=True)
