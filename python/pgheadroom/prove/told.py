@@ -178,7 +178,8 @@ def _said_of(machine: MachineTimes) -> str:
         ("pauses within one {:.3g} us", machine.pause_us),
         ("a session went on {:.3g} us after its wait, as the profile says", machine.wake_us),
     )
-    return ", ".join(said.format(us) for said, us in each if us is not None)
+    said = ", ".join(said.format(us) for said, us in each if us is not None)
+    return said and f"{said}; every other run of the twin plays with that, the rest draw it"
 
 
 def _range(moment: tuple[float, float]) -> str:
