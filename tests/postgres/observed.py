@@ -10,6 +10,8 @@ from typing import Any
 import psycopg
 from footprint import DEADLINE_S
 
+from pgheadroom.advise.runs import Runner, ScenarioPiece
+from pgheadroom.advise.scenario import Scenario
 from pgheadroom.observe import find_classes, observe
 from pgheadroom.profile import Profile
 from pgheadroom.servers import Cluster
@@ -137,3 +139,15 @@ def start_with_contrib(cluster: Cluster, settings: dict[str, str]) -> bool:
     cluster.stop()
     cluster.start(settings | {"shared_preload_libraries": "pg_stat_statements"})
     return True
+
+
+def check_steady(scenario: Scenario, profile: Profile, rows: int) -> None:
+    """As the twin plays it, each turn finds its row, and what comes in goes out."""
+    with Runner() as runner:
+        piece = ScenarioPiece(
+            scenario=scenario, version=profile.server.version, fillfactor=100, seed=0
+        )
+        (played,) = runner.play([piece])
+    assert all(without == 0 for _, without in played.simulated.turns)
+    inserted, deleted = (sum(played.columns[f"n_tup_{kind}"]) for kind in ("ins", "del"))
+    assert inserted == deleted > rows

@@ -61,14 +61,7 @@ def test_a_queue_is_observed_and_played_in_its_steady_state(programs: ServerProg
     assert (insert.transaction, update.transaction) == (delete.transaction,) * 2
     assert update.pick.distribution == "age"
     assert delete.pick.distribution == "oldest"
-    with Runner() as runner:
-        piece = ScenarioPiece(
-            scenario=scenario, version=profile.server.version, fillfactor=100, seed=0
-        )
-        (played,) = runner.play([piece])
-    assert all(without == 0 for _, without in played.simulated.turns)
-    inserted, deleted = (sum(played.columns[f"n_tup_{kind}"]) for kind in ("ins", "del"))
-    assert inserted == deleted > ROWS
+    observed.check_steady(scenario, profile, ROWS)
 
 
 PAID, SENT, RECEIVED = 20, 300, 900

@@ -8,7 +8,6 @@ import observed
 import pytest
 
 from pgheadroom.advise.knobs import Knobs
-from pgheadroom.advise.runs import Runner, ScenarioPiece
 from pgheadroom.advise.scenario import make_scenario
 from pgheadroom.profile import Profile
 from pgheadroom.profile.workload import Run
@@ -72,14 +71,7 @@ def check_played(programs: ServerPrograms, profile: Profile) -> None:
     cleaned = replace(profile, server=replace(profile.server, autovacuum=True))
     scenario = make_scenario(cleaned, table, Knobs())
     assert scenario is not None
-    with Runner() as runner:
-        piece = ScenarioPiece(
-            scenario=scenario, version=profile.server.version, fillfactor=100, seed=0
-        )
-        (played,) = runner.play([piece])
-    assert all(without == 0 for _, without in played.simulated.turns)
-    inserted, deleted = (sum(played.columns[f"n_tup_{kind}"]) for kind in ("ins", "del"))
-    assert inserted == deleted > ROWS
+    observed.check_steady(scenario, profile, ROWS)
 
 
 def _assumed(profile: Profile) -> str:

@@ -14,7 +14,7 @@ from pgheadroom.errors import InputError
 from pgheadroom.play.session_times import Looks, SessionTimes, present_s, session_times
 from pgheadroom.play.standing import Standing, inside
 from pgheadroom.predict import Given, RunPlan, make_cells, predict_cells
-from pgheadroom.profile import MachineTimes, parse_profile, to_json
+from pgheadroom.profile import MachineTimes, Run, parse_profile, to_json
 from pgheadroom.prove.told import machine_of
 from pgheadroom.servers.pgbench import TransactionLog
 from pgheadroom.types import PgVersion, Span
@@ -41,9 +41,10 @@ def _machine(
     stated: MachineTimes | None = None,
     clients: int = 4,
 ) -> MachineTimes | None:
-    run = SimpleNamespace(session_times=times, transactions=100_000, clients=clients)
+    run = SimpleNamespace(session_times=times, transactions=100_000)
     first = SimpleNamespace(worked_each=worked, pauses_each=pauses)
-    return machine_of(run, first, stated)  # type: ignore[arg-type]
+    asked = Run(operations=100_000, clients=clients, machine=stated)
+    return machine_of(asked, run, first)  # type: ignore[arg-type]
 
 
 def test_times_are_divided_by_what_took_them() -> None:
@@ -66,8 +67,21 @@ def test_what_is_not_measured_stays_as_stated() -> None:
     stated = MachineTimes(statement_us=1, commit_us=2000, wake_us=7)
     told = _machine(2.0, 0.0, stated=stated)
     assert told == MachineTimes(statement_us=20.0, between_us=20.0, wake_us=7)
-    assert _machine(2.0, 0.0, None, stated) == stated
-    assert _machine(2.0, 0.0, TIMES, stated, clients=1001) == stated
+    assert _machine(2.0, 0.0, None, stated) is None
+    assert _machine(2.0, 0.0, TIMES, stated, clients=1001) is None
+
+
+def test_a_run_that_tells_nothing_leaves_the_profile_its_machine() -> None:
+    """In every run of the twin, not in every other one."""
+    profile = parse_profile(_profile(machine={"commit_us": 2000}))
+    plan = RunPlan(
+        cells=make_cells(profile, None, None, ()),
+        version=PgVersion.parse("18.4"),
+        given=[Given(standing=(0.0, (), None))],
+    )
+    for seed in range(2):
+        run = json.loads(plan.piece(0, seed).profile_json)["run"]
+        assert run["machine"] == {"commit_us": 2000}
 
 
 def _seen(at_work: int, waiting: int = 0, idle: int = 0, age_s: float = 0.001) -> Looks:

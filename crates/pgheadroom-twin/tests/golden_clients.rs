@@ -2,7 +2,8 @@
 //!
 //! Origin: uniform updates of 20,000 rows at fillfactor 100, 40,000 in all, on 18.4: new-page
 //! updates of 2, 4 and 8 clients on an idle machine (881, 946, 1048) and on a busy one of two
-//! cores (820 to 827, 847 to 894, 919 to 928).
+//! cores (820 to 827, 847 to 894, 919 to 928). Pages of ten further runs each: 279 and 280, 280 to
+//! 282, and of 8 clients 283 and 284 but for two, 294 and 300, in which all waited to add pages.
 
 use crate::common::is_long;
 
@@ -45,14 +46,14 @@ fn played(spec: &ProfileSpec, interleaving: u64, events: Vec<Event>) -> Outcome 
 }
 
 /// Both machines' new-page updates lie within 2 % of the range of six seeds, and the table's
-/// pages within two, but for those that each of the clients adds once for those that wait before
-/// it. The range is bounded as well: one that holds anything says nothing.
+/// pages within two of servers', in most seeds of those where nobody waited long to add pages. The
+/// range is bounded as well: one that holds anything says nothing.
 #[test]
 fn several_clients_lie_among_the_seeds() {
-    for (clients, newpage, pages, widest) in [
-        (2, [820.0, 881.0], [279, 279], 1.2),
-        (4, [847.0, 946.0], [280, 283], 1.45),
-        (8, [919.0, 1048.0], [282, 283], 1.45),
+    for (clients, newpage, pages, waited, widest) in [
+        (2, [820.0, 881.0], [279, 279], 280, 1.2),
+        (4, [847.0, 946.0], [280, 283], 283, 1.45),
+        (8, [919.0, 1048.0], [282, 284], 300, 1.45),
     ] {
         let spec = profile(clients, "");
         let tables = (0..6).map(|seed| played(&spec, seed, Vec::new()).tables.remove(0));
@@ -74,17 +75,14 @@ fn several_clients_lie_among_the_seeds() {
                 "{clients}: {}",
                 table.heap_pages
             );
-            let for_others = clients * (clients - 1) / 2;
             assert!(
-                table.heap_pages <= pages[1] + 2 + for_others,
+                table.heap_pages <= waited + 2,
                 "{clients}: {}",
                 table.heap_pages
             );
         }
-        let nobody_waits = tables
-            .iter()
-            .filter(|table| table.heap_pages <= pages[1] + 2);
-        assert!(nobody_waits.count() >= 4, "{clients}: mostly");
+        let few = tables.iter().filter(|one| one.heap_pages <= pages[1] + 2);
+        assert!(few.count() > 3, "{clients}: most seeds have no more");
     }
 }
 

@@ -93,7 +93,6 @@ class Played:
     holds: tuple[Hold, ...] = ()
     course: ClientsCourse = ()
     session_times: SessionTimes | None = None
-    clients: int = 1
     maintained: tuple[Span, ...] = ()
 
 
@@ -236,7 +235,6 @@ class _Play:
             standing=clients.standing,
             course=clients.course,
             session_times=clients.session_times,
-            clients=self.profile.workload.run.clients,
             failed_transactions=failed,
             turns={}
             if report is None or failed

@@ -15,7 +15,7 @@ from pgheadroom.play.events import Event
 from pgheadroom.predict import Cell, Given
 from pgheadroom.predict.run_plan import in_order
 from pgheadroom.predict.twin import Simulation
-from pgheadroom.profile import MachineTimes, Profile
+from pgheadroom.profile import MachineTimes, Profile, Run
 from pgheadroom.types import Assumed, Taken
 from pgheadroom.units import percent
 
@@ -44,32 +44,32 @@ def given_by_clients(cell: Cell, run: Played, first: Simulation) -> Given:
     return Given(
         standing=(standing.share, standing.lengths, standing.inside) if standing else None,
         course=run.course,
-        machine=machine_of(run, first, cell.profile.workload.run.machine),
+        machine=machine_of(cell.profile.workload.run, run, first),
     )
 
 
-def machine_of(run: Played, first: Simulation, stated: MachineTimes | None) -> MachineTimes | None:
+def machine_of(asked: Run, run: Played, first: Simulation) -> MachineTimes | None:
     """
-    How long sessions took for a statement and a pause, in the mean; None where it is not known.
+    How long sessions took for a statement and a pause, in the mean; None where nobody knows.
 
     The time at work is that of all statements and COMMITs, of which the twin counts how many times
     an UPDATE by key they are. In a run of a few transactions most of it goes into what a session
     does once.
 
     Args:
+        asked: The run as the profile has it: what it says of the wake-up is not measured. Its
+            COMMIT is not that of a server that flushes nothing.
         run: The server's run.
         first: A run of the twin on a machine of which nothing is known.
-        stated: What the profile says; how soon one goes on that has waited is not measured. Its
-            COMMIT is not that of a server that flushes nothing.
     """
     times, transactions = run.session_times, run.transactions
-    if times is None or transactions < _TRANSACTIONS_LEAST * run.clients:
-        return stated
+    if times is None or transactions < _TRANSACTIONS_LEAST * asked.clients:
+        return None
     return MachineTimes(
         statement_us=_us(times.at_work_s, first.worked_each * transactions) or None,
         pause_us=_us(times.in_transaction_s, first.pauses_each * transactions),
         between_us=_us(times.between_s, transactions),
-        wake_us=None if stated is None else stated.wake_us,
+        wake_us=None if asked.machine is None else asked.machine.wake_us,
     )
 
 

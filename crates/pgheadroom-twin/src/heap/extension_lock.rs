@@ -10,8 +10,8 @@
 //! A statement is carried out at one moment, so a request is settled when it is made: when it will
 //! have the lock, when it lets it go, and by how many pages the table grows. Others find the pages
 //! when their time has come. To 15 whoever has waited looks into the map again, and only who finds
-//! nothing there adds pages, 20 for each request. Left out: locks of
-//! indexes, whose waits add no pages.
+//! nothing there adds pages, 20 for each request. Left out: locks of indexes, whose waits add no
+//! pages.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -63,6 +63,8 @@ pub struct Extensions {
     has_waited_for_map: bool,
     /// Until a backend that waits for a processor has it, in the mean.
     runs_again: f64,
+    /// How long work takes, in the times above: a COMMIT that waits for a disk makes none longer.
+    of_work: f64,
     session: usize,
     /// By session: whether its first statement is over. That takes some 20 times as long as
     /// another one, since it fills the backend's caches, and the lock next to nothing of it: those
@@ -72,9 +74,10 @@ pub struct Extensions {
 
 impl Extensions {
     /// Sessions that do nothing yet; `runs_again` is how long a backend waits for a processor, in
-    /// the mean and in times of a statement.
+    /// the mean and in times of a statement, and `of_work` how long work takes that is no COMMIT,
+    /// in that of a statement whose COMMIT waits for no disk.
     #[must_use]
-    pub fn new(seed: u64, runs_again: f64) -> Self {
+    pub fn new(seed: u64, runs_again: f64, of_work: f64) -> Self {
         Self {
             prng: Prng::from_seed(seed),
             moment: 0.0,
@@ -82,6 +85,7 @@ impl Extensions {
             waited: 0.0,
             has_waited_for_map: false,
             runs_again,
+            of_work,
             session: 0,
             has_begun: Vec::new(),
         }
@@ -126,12 +130,12 @@ impl Extensions {
     }
 
     /// When the statement has the lock, which is free from then on if others asked before, and when
-    /// it lets it go after so long.
+    /// it lets it go after so much work.
     fn hold(&mut self, behind: Option<f64>, time: f64) -> (f64, f64) {
         let granted = behind.map_or(self.now, |free| free + self.sleep());
-        let (mut release, mut left) = (granted, time);
+        let (mut release, mut left) = (granted, time * self.of_work);
         loop {
-            let runs = -self.uniform().ln() / LOSES;
+            let runs = -self.uniform().ln() * self.of_work / LOSES;
             if runs >= left {
                 break;
             }
@@ -347,7 +351,7 @@ impl ExtensionLock {
             .max(known.last().map_or(0, |&last| last + 1));
         let free = last.release;
         let granted = if free > now { free + of.sleep() } else { now };
-        let release = granted + HOLDS;
+        let release = granted + HOLDS * of.of_work;
         self.requests.push_back(Request {
             session,
             is_of_map: true,
@@ -374,7 +378,7 @@ impl ExtensionLock {
         let more = EXTRA_PAGES.min(MAX_EXTRA_PAGES.saturating_sub(count));
         adder.known.extend(pages..pages + more);
         for one in self.requests.range_mut(number..) {
-            one.release += HOLDS_PAGE * f64::from(more);
+            one.release += HOLDS_PAGE * f64::from(more) * of.of_work;
         }
         let behind = self.requests.back().map(|last| last.release);
         let (granted, release) = of.hold(behind, LOOKS);

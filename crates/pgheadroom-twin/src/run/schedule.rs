@@ -126,7 +126,7 @@ impl Schedule {
 
     /// Waits for extension locks on this machine, none of which there has been.
     pub fn extensions(&self, seed: u64) -> Extensions {
-        Extensions::new(seed, self.machine.runs_again)
+        Extensions::new(seed, self.machine.runs_again, self.machine.of_work())
     }
 
     /// When the turn takes place that is carried out.

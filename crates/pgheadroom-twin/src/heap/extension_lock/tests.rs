@@ -41,7 +41,7 @@ impl World {
 
     fn of((major, minor): (u16, u16), sessions: usize, wake: f64) -> Self {
         let behaviour = PgVersion::new(major, minor).unwrap().behaviour();
-        let mut extensions = Extensions::new(7, wake);
+        let mut extensions = Extensions::new(7, wake, 1.0);
         for session in 0..sessions {
             extensions.of(session).end_turn();
         }
@@ -216,6 +216,20 @@ fn who_waits_for_the_map_sees_all_others() {
         assert_eq!(world.pages(), 1 + 20 * 20, "{major}");
         assert!(world.heap.fsm.page_count() > 0);
     }
+}
+
+/// Where a statement is long because its COMMIT waits for a disk, the lock is held for as short a
+/// part of it as it is work.
+#[test]
+fn a_disk_does_not_hold_the_lock() {
+    let held = |of_work| {
+        let mut world = World::new(18, 1, 0.0);
+        world.extensions = Extensions::new(7, 0.0, of_work);
+        world.extensions.of(0).end_turn();
+        world.insert(0, 1.0).1
+    };
+    assert!(held(1.0) > 0.2);
+    assert!((held(0.01) - 0.01 * held(1.0)).abs() < 1e-12);
 }
 
 /// Who extends again in the same statement does not wait for itself.
