@@ -94,3 +94,34 @@ def test_upserts_have_what_updates_leave(
     assume(plain + updated)
     shares = make_shares([*classes, upsert], updates, shared=False, interval_s=60)
     assert shares.fracs[-1] == pytest.approx(updated / (plain + updated), abs=1e-5)
+
+
+@given(st.integers(50, 100_000), st.integers(1, 100), _CALLS, st.integers(50, 400_000))
+def test_upserts_that_insert_are_no_updates_beside_a_with(
+    inserted: int, calls: int, fetched: int, completed: int
+) -> None:
+    """
+    River inserts each job by ON CONFLICT DO UPDATE and completes jobs inside a WITH.
+
+    The upserts stood for 60 % of the updates, all of them HOT, where a server had none: what cannot
+    be counted took shares by calls, and the upserts have one call a row.
+    """
+    upsert = replace(_class(1, inserted, inserted), kind="upsert")
+    classes = [upsert, _class(2, fetched, fetched), _class(3, calls, None)]
+    updates = fetched + completed
+    shares = make_shares(classes, updates, shared=False, interval_s=60, inserts=inserted)
+    assert shares.fracs[0] == 0
+    assert shares.fracs[2] == pytest.approx(completed / updates, abs=1e-5)
+    assert shares.per_statement[2] == pytest.approx(max(1, completed / calls), abs=1e-3)
+
+
+@given(st.integers(100, 100_000), st.integers(100, 100_000), _CALLS)
+def test_upserts_that_find_rows_are_updates_beside_a_with(
+    inserted: int, found: int, within: int
+) -> None:
+    """What the table's inserts leave of the upserts' rows, unless counters err by as much."""
+    upsert = replace(_class(1, inserted + found, inserted + found), kind="upsert")
+    assume(found > 0.04 * (inserted + found))
+    classes = [upsert, _class(2, 1, None)]
+    shares = make_shares(classes, found + within, shared=False, interval_s=60, inserts=inserted)
+    assert shares.fracs[0] == pytest.approx(found / (found + within), abs=1e-5)

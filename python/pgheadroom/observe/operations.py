@@ -65,7 +65,7 @@ def make_operations(
         found or 0
         for found in (table.counters.n_tup_ins, table.counters.n_tup_upd, table.counters.n_tup_del)
     )
-    shares = make_shares(classes, updates, shared=shared, interval_s=interval_s)
+    shares = make_shares(classes, updates, shared=shared, interval_s=interval_s, inserts=inserts)
     known, why = ages
     fills = () if known is None or not updates else _fills(classes, known)
     is_aged = known is not None and bool(known.updates or any(fills))
