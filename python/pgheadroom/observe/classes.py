@@ -272,11 +272,12 @@ def _of_source(
             lost[item.why_lost] += item.calls
             continue
         try:
-            # An update may stand beside others in one statement, or inside a query that counts
-            # its own rows: rows and bytes are then nobody's.
+            # An update may stand inside a query that counts its own rows, or beside others in one
+            # statement, whose count is that of the outermost: bytes are then nobody's.
             parts = tuple(split(item.text))
             writes = [write for part in parts for write in writes_of(part)]
             alone = len(writes) == 1
+            is_counted = sum(not write.is_inner for write in writes) == 1
             taking = [head for part in parts for head in heads_of(part)]
             for head in taking:
                 if head.kind != "update" and (named := names.head(head)) is not None:
@@ -294,7 +295,7 @@ def _of_source(
                 made = replace(
                     names.resolve(write),
                     calls=item.calls,
-                    rows=item.rows if alone and not write.is_inner else None,
+                    rows=item.rows if is_counted and not write.is_inner else None,
                     source=source,
                     wal_bytes=item.wal_bytes if alone else None,
                     wal_fpi=item.wal_fpi if alone else None,

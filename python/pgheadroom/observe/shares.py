@@ -125,7 +125,7 @@ def _amounts(
     if uncounted and (shared or not (_is_left_known(classes) or upserted is not None)):
         return [0.0 if found.rows == 0 else float(found.calls) for found in classes]
     mixed = sum(found.rows or 0 for found in classes if found.kind != "update")
-    left = max(updates - sum(found.rows or 0 for found in classes) + mixed, 0)
+    left = float(max(updates - sum(found.rows or 0 for found in classes) + mixed, 0))
     by_upserts = min(left, mixed) if upserted is None else min(left, upserted)
     left = left if upserted is None else left - by_upserts
     calls = sum(found.calls for found in uncounted)
