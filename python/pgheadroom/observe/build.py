@@ -218,7 +218,7 @@ class _Builder:
             classes = follow_counters(
                 classes,
                 {name: getattr(table.counters, name) for name in UPDATE_COUNTERS},
-                frozenset(n for n, c in table.columns.items() if c.name in table.ending_hot),
+                _ending_hot(table),
                 major=table.answers.major,
             )
         ages = read_ages(
@@ -412,6 +412,13 @@ class _Builder:
                 run=run,
             )
         )
+
+
+def _ending_hot(table: WatchedTable) -> frozenset[int]:
+    """Columns whose assignment ends HOT: also by what is generated from them."""
+    ending = {n for n, column in table.columns.items() if column.name in table.ending_hot}
+    reaching = {n for n in table.columns if not ending.isdisjoint(table.computed_from([n]))}
+    return frozenset(ending | reaching)
 
 
 def _is_written(table: TableProfile) -> bool:

@@ -178,7 +178,8 @@ def _observed(
                 same=named(found.same) or None,
                 appended=named(found.appended) or None,
                 by_trigger=named(found.by_trigger) or None,
-                unchanged=named(_kept(table, found, frac)) or None,
+                unchanged=named([n for n in _kept(table, found, frac) if n in found.attnums])
+                or None,
             )
             for found, frac, per_statement in zip(
                 classes, shares.fracs, shares.per_statement, strict=True
@@ -265,7 +266,7 @@ def _sets(
         rows = known * (frac or 0.0)
         numbers = _assigned(table, found)
         kept = {*found.same, *_kept(table, found, frac)}
-        if len(numbers) < len(found.attnums):
+        if any(n == table.key_attnum or n not in table.columns for n in found.attnums):
             assumed.append("an assigned key keeps its value")
         sets = tuple(
             Change(
@@ -315,7 +316,10 @@ def _sets(
 
 
 def _assigned(table: WatchedTable, found: CountedUpdates) -> list[int]:
-    return [n for n in found.attnums if n != table.key_attnum and n in table.columns]
+    """Columns that a class assigns, and the stored ones that are generated from these."""
+    changed = [number for number in found.attnums if number not in found.same]
+    listed = (*found.attnums, *table.computed_from(changed))
+    return [n for n in listed if n != table.key_attnum and n in table.columns]
 
 
 def _ends_hot(table: WatchedTable, number: int) -> bool:
@@ -347,9 +351,8 @@ def _kept(table: WatchedTable, found: CountedUpdates, frac: float | None) -> tup
         return ()
     return tuple(
         number
-        for number in found.attnums
+        for number in _assigned(table, found)
         if number not in found.same
-        and number in table.columns
         and table.columns[number].name not in table.ending_hot
         and table.values.keeps(number, frac)
     )

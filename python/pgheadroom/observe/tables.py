@@ -4,7 +4,7 @@ One table of a recording: its part of the profile, and what was observed of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -103,6 +103,17 @@ class WatchedTable:
     def rows(self) -> int:
         """Rows in the profile."""
         return self.profile.rows
+
+    def computed_from(self, assigned: Collection[int]) -> tuple[int, ...]:
+        """Stored generated columns whose expression reads one of these, by attribute number."""
+        names = {self.columns[number].name for number in assigned if number in self.columns}
+        return tuple(
+            number
+            for number, column in self.columns.items()
+            if column.observed.generated == "stored"
+            and number not in assigned
+            and not names.isdisjoint(column.observed.generated_from or ())
+        )
 
     @property
     def sample(self) -> AnswerRow | None:
