@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Literal
 
 import pytest
@@ -12,6 +12,8 @@ from pgheadroom.observe.answers import Answers
 from pgheadroom.observe.classes import CountedHead, CountedUpdates, TakenBy
 from pgheadroom.observe.columns import ColumnSeen
 from pgheadroom.observe.heads import Heads, with_heads
+from pgheadroom.observe.operations import make_operations
+from pgheadroom.observe.sample import Skew
 from pgheadroom.observe.tables import WatchedTable
 from pgheadroom.profile import Pick
 from pgheadroom.profile.observed import ObservedColumn, TableCounters
@@ -41,6 +43,7 @@ class Jobs:
         self.shares: tuple[float, ...] = ()
         self.indexes: list[dict[str, Any]] = []
         self.where: dict[str, str] = {}
+        self.defaults: set[int] = set()
         self.index("jobs_pkey", [ID])
 
     def index(
@@ -118,6 +121,7 @@ class Jobs:
         given: dict[str, Any] = {field.name: {} for field in fields(Answers)}
         given |= {
             "indexes": {1: tuple(self.indexes)},
+            "columns": {1: tuple({"attnum": n, "is_now": n in self.defaults} for n in NAMES)},
             "index_after": {one["oid"]: {"idx_scan": one["scans"]} for one in self.indexes},
             "statistics": {
                 ("public", "jobs", NAMES[number]): facts for number, facts in self.facts.items()
@@ -182,6 +186,7 @@ def jobs() -> Jobs:
 
 
 WAITING: Condition = ("equal", (STATE,))
+FROM_DEFAULTS = [(0.1, True, "serial"), (0.1, False, "random"), (0.99, True, "random")]
 
 
 def _head(using: str, where: str | None = None) -> Pick:
@@ -319,3 +324,95 @@ def test_a_queue_that_is_emptied_for_good(jobs: Jobs) -> None:
     heads = jobs.found([ID], kind="delete")[1]
     assert _pick(heads) is None
     assert "nothing came into the queue" in _why(heads)
+
+
+GENERATED = {"generated": "stored", "generated_from": ("locked_at",)}
+
+
+def _generated(jobs: Jobs, where: str) -> None:
+    """Jobs as graphile-worker has them: `is_available` is generated from `locked_at`."""
+    jobs.types[STATE] = "bool"
+    jobs.facts[STATE] = {"n_distinct": 2.0, "common_frac": 0.95} | GENERATED
+    jobs.index("jobs_main", [DUE], where=where, rows=950, scans=CALLS)
+
+
+@pytest.mark.parametrize("where", ["state = true", "state", "state IS TRUE"])
+def test_a_condition_on_a_generated_column_is_what_it_is_generated_from(
+    jobs: Jobs, where: str
+) -> None:
+    """
+    Its value is another one when these change, and the update that locks a job takes it.
+
+    The rows of graphile-worker's index were said to stay in it, for no statement assigns the column
+    of its predicate.
+    """
+    _generated(jobs, where)
+    table, heads = jobs.found([DUE], WAITING, sets=(LOCKED,))
+    assert heads.update is not None
+    assert heads.update.pick == _head("jobs_main", 'NOT "state"')
+    assert (heads.update.done, heads.update.state) == ('"state"', "state")
+    assert table.profile.column("state").values == Values(kind="constant")
+
+
+def test_who_turns_a_boolean_turns_it_in_all_predicates(jobs: Jobs) -> None:
+    """Else its second index would have no job that waits, and each that is taken."""
+    _generated(jobs, "state = true")
+    jobs.index("jobs_free", [DUE], where="state = true AND queue IS NULL", rows=900)
+    jobs.index("jobs_done", [DUE], where="(NOT state) AND restated = true", rows=50)
+    table, _ = jobs.found([DUE], WAITING, sets=(LOCKED,))
+    assert {one.name: one.where for one in table.profile.indexes if one.where} == {
+        "jobs_main": 'NOT "state"',
+        "jobs_free": 'NOT "state" AND queue IS NULL',
+        "jobs_done": '("state") AND restated = true',
+    }
+
+
+def test_a_boolean_is_not_turned_where_a_predicate_asks_otherwise(jobs: Jobs) -> None:
+    _generated(jobs, "state = true")
+    jobs.index("jobs_odd", [DUE], where="state IS NULL", rows=0)
+    heads = jobs.found([DUE], WAITING, sets=(LOCKED,))[1]
+    assert _pick(heads) is None
+    assert "another value of state than true and false" in _why(heads)
+
+
+@pytest.mark.parametrize(("key", "is_default", "kind"), FROM_DEFAULTS)
+def test_what_is_now_by_default_comes_in_order(
+    jobs: Jobs, key: float, is_default: bool, kind: str
+) -> None:
+    """A queue of 20 jobs has them where others were: not even the key is in the rows' order."""
+    jobs.facts[ID]["correlation"], jobs.facts[DUE]["correlation"] = key, 0.2
+    jobs.defaults = {DUE} if is_default else set()
+    jobs.index("jobs_ready", [QUEUE, DUE], where="state = 3", rows=950)
+    jobs.facts[QUEUE]["n_distinct"] = 2.0
+    table, heads = jobs.found([QUEUE, DUE], WAITING)
+    assert heads.update is not None
+    assert not heads.update.is_fifo
+    assert table.profile.column("due").values.kind == kind
+
+
+def test_an_update_changes_what_is_generated_from_its_columns(jobs: Jobs) -> None:
+    """Else updates that end HOT on a server, by the index over it, are HOT in the profile: all."""
+    _generated(jobs, "state = true")
+    table, _ = jobs.found([DUE], WAITING, sets=(LOCKED,))
+    update = CountedUpdates(
+        table_oid=1,
+        kind="update",
+        attnums=(LOCKED,),
+        same=(),
+        appended=(),
+        calls=CALLS,
+        rows=CALLS,
+        source="pg_stat_statements",
+    )
+    table = replace(table, counters=TableCounters(n_tup_upd=CALLS))
+    skew = Skew(pick=Pick(distribution="uniform"), evidence="assumed", why="")
+    made, seen = make_operations(
+        table, [update], skew, (None, ""), Heads(), shared=False, interval_s=100.0
+    )
+    assert [change.column for change in made[0].sets] == ["locked_at", "state"]
+    assert seen.classes[0].columns == ("locked_at",)
+    same = replace(update, same=(LOCKED,))
+    made, _ = make_operations(
+        table, [same], skew, (None, ""), Heads(), shared=False, interval_s=100.0
+    )
+    assert [change.column for change in made[0].sets] == ["locked_at"]

@@ -32,6 +32,7 @@ _READY_MIN = 0.9  # of the rows wait for their turn, else they are not played as
 _SCANNED_MIN = 0.5  # of the statements, by which an index is the one that is walked; arbitrary
 _ORDERED_FROM = 0.8  # of a correlation: in the order of the rows; as key_entry has it
 _LOCKED_WITHIN = 0.1  # of the rows locked: as many as are changed; arbitrary
+_OTHERS_FEW = 0.05  # of as many as rows come: updates that leave an order what it is; arbitrary
 _ONE_VALUE = frozenset({"equal", "true", "false", "null"})
 _INTEGERS = ("int2", "int4", "int8")
 _ASCENDING = ("int4", "int8", "timestamp", "timestamptz")
@@ -39,6 +40,7 @@ _LABEL = re.compile(r"\(?(?P<column>[\w\"]+)\)? = '(?P<label>(?:[^']|'')*)'")
 _NUMBER = re.compile(r"\(?(?P<column>[\w\"]+)\)? = (?P<value>\d+)")
 _NULL = re.compile(r"\(?[\w\"]+\)? IS NULL")
 _FALSE = re.compile(r"NOT \(?(?P<column>[\w\"]+)\)?|(?P<other>[\w\"]+) (?:= false|IS FALSE)")
+_TRUE = re.compile(r"\(?[\w\"]+\)?(?: = true| IS TRUE)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,11 +79,16 @@ class _NotPlayed(Exception):  # noqa: N818 - says why
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ready:
-    """The rows that wait: as a condition, and the profile's columns that make it hold."""
+    """
+    The rows that wait: as a condition, and the profile's columns that make it hold.
+
+    `is_turned`: the column, a boolean, is false in the profile where it is true in the database.
+    """
 
     where: str | None
     column: tuple[int, ColumnProfile] | None = None
     done: str | None = None
+    is_turned: bool = False
 
 
 def with_heads(
@@ -102,7 +109,13 @@ def with_heads(
         why = "nothing came into the queue inside the interval: rows are not taken from its head"
         return table, Heads(said=(why,))
     said: list[str] = []
-    assigned = {number for found in classes for number in found.attnums}
+    few = _OTHERS_FEW * table.counters.n_tup_ins
+    assigned = {
+        number
+        for found in classes
+        if (found.calls if found.rows is None else found.rows) > few
+        for number in _changed(table, found.attnums)
+    }
     update: HeadPick | None = None
     delete: HeadPick | None = None
     place = None
@@ -113,7 +126,7 @@ def with_heads(
                 f"{what} is not the only one that takes from the head of a queue: as the first does"
             )
             continue
-        sets = frozenset(classes[at].attnums) if at is not None else frozenset()
+        sets = _changed(table, classes[at].attnums) if at is not None else frozenset()
         try:
             index = _walked(table, taken, calls)
             table, found = _head(
@@ -127,6 +140,11 @@ def with_heads(
         else:
             delete = found
     return table, Heads(update=update, place=place, delete=delete, said=tuple(said))
+
+
+def _changed(table: WatchedTable, assigned: Sequence[int]) -> frozenset[int]:
+    """Columns that an update assigns, and those that are generated from them."""
+    return frozenset({*assigned, *table.computed_from(assigned)})
 
 
 def _takers(
@@ -191,8 +209,10 @@ def _head(
     index, made = walked
     ready = _ready(table, index, made, taken, sets, is_update=is_update)
     columns = dict(table.columns)
+    turned = None
     if ready.column is not None:
         number, column = ready.column
+        turned = column.name if ready.is_turned else None
         columns[number] = replace(columns[number], profile=column)
     ordered = [int(number) for number, _, _ in taken.ordered if number is not None]
     is_fifo = True
@@ -204,7 +224,7 @@ def _head(
         column = columns[number].profile
         if not _comes_in_order(table, number, assigned):
             is_fifo = False
-            break
+            continue
         columns[number] = replace(
             columns[number], profile=replace(column, values=Values(kind="serial"))
         )
@@ -212,7 +232,7 @@ def _head(
     named = ", ".join(table.columns[number].label for number in ordered)
     said.append(f"rows are taken from the head of a queue by {named}, as {made.name} has them")
     rows = max(1, round(each))
-    return _with_columns(table, columns, made, ready.where), HeadPick(
+    return _with_columns(table, columns, made, ready.where, turned), HeadPick(
         pick=Pick(distribution="head", using=made.name, where=ready.where),
         rows_per_statement=rows,
         is_fifo=is_fifo,
@@ -385,6 +405,8 @@ def _by_predicate(
         return _constant(number, column, f"{text} = 0", f"{text} = 1")
     if _FALSE.fullmatch(where) is not None and column.base_type == "bool":
         return _constant(number, column, where, name)
+    if _TRUE.fullmatch(where) is not None and column.base_type == "bool":
+        return replace(_constant(number, column, f"NOT {name}", name), is_turned=True)
     raise _NotPlayed(f"rows of a profile do not fulfil the predicate of {made.name}")
 
 
@@ -437,17 +459,30 @@ def _common_frac(table: WatchedTable, number: int) -> float | None:
 
 
 def _comes_in_order(table: WatchedTable, number: int, assigned: Set[int]) -> bool:
-    """Whether a column ascends with the key, as times of insertion do."""
+    """
+    Whether a column ascends with the key, as times of insertion do.
+
+    By the order of the rows; where not even the key has it, as in a queue whose few rows lie where
+    others were, by its default.
+    """
     assert table.key_attnum is not None, "asked for"
     column, key = table.columns[number], table.columns[table.key_attnum]
     found = column.observed.correlation, key.observed.correlation
-    return (
-        number not in assigned
-        and column.profile.base_type in _ASCENDING
-        and column.profile.null_frac == 0
-        and key.profile.values.kind == "serial"
-        and all(one is not None and float(one) >= _ORDERED_FROM for one in found)
-    )
+    if (
+        number in assigned
+        or column.profile.base_type not in _ASCENDING
+        or column.profile.null_frac > 0
+        or key.profile.values.kind != "serial"
+    ):
+        return False
+    are_ordered = [one is not None and float(one) >= _ORDERED_FROM for one in found]
+    return all(are_ordered) or (not are_ordered[1] and _is_now(table, number))
+
+
+def _is_now(table: WatchedTable, number: int) -> bool:
+    """Whether rows that say nothing of it have the time at which they come."""
+    rows = table.answers.columns.get(table.oid, ())
+    return any(row["attnum"] == number and row.get("is_now") for row in rows)
 
 
 def _left_out(table: WatchedTable, taken: TakenBy, where: str | None) -> list[str]:
@@ -465,16 +500,55 @@ def _left_out(table: WatchedTable, taken: TakenBy, where: str | None) -> list[st
 
 
 def _with_columns(
-    table: WatchedTable, columns: Mapping[int, ColumnSeen], made: IndexProfile, where: str | None
+    table: WatchedTable,
+    columns: Mapping[int, ColumnSeen],
+    made: IndexProfile,
+    where: str | None,
+    turned: str | None,
 ) -> WatchedTable:
-    """The table with other values of columns, and the index by the condition that they fulfil."""
+    """
+    The table with other values of columns, and the index by the condition that they fulfil.
+
+    Raises:
+        _NotPlayed: Another index reads the column that is turned, and not as a condition.
+    """
     by_name = {one.profile.name: one.profile for one in columns.values()}
     entries = tuple(by_name.get(entry.name, entry) for entry in table.profile.columns)
     if made.where is not None and where is not None:
         made = replace(made, where=where)
-    indexes = tuple(made if one.name == made.name else one for one in table.profile.indexes)
+    indexes = tuple(
+        made
+        if one.name == made.name
+        else one
+        if turned is None
+        else replace(one, where=_turned(one.where, turned))
+        for one in table.profile.indexes
+    )
     return replace(
         table,
         columns=columns,
         profile=replace(table.profile, columns=entries, indexes=indexes),
     )
+
+
+def _turned(where: str | None, name: str) -> str | None:
+    """
+    A predicate as it is where a boolean column has the other of its values.
+
+    Raises:
+        _NotPlayed: It asks for something else of it.
+    """
+    if where is None:
+        return None
+    quoted = quoting.shown_identifier(name)
+    spelled = rf"(?<![\w\"])(?:{re.escape(name)}|{re.escape(quoted)})(?![\w\"])"
+    asked = rf"(?P<no>NOT )?(?:\({spelled}\)|{spelled})(?P<is> = | IS )?"
+
+    def other(found: re.Match[str]) -> str:
+        value = found["value"]
+        if found["is"] and value is None:
+            raise _NotPlayed(f"a predicate asks for another value of {name} than true and false")
+        is_true = (value is None or value.lower() == "true") != bool(found["no"])
+        return f"NOT {quoted}" if is_true else quoted
+
+    return re.sub(rf"{asked}(?P<value>(?i:true|false))?", other, where)

@@ -19,6 +19,7 @@ from pgheadroom.observe.fills import Fill
 from pgheadroom.observe.heads import HeadPick
 from pgheadroom.profile.change import Change
 from pgheadroom.profile.workload import Operation, Pick
+from pgheadroom.units import percent
 
 _WEIGHT_MAX = 2**31 - 1
 _TURN_UPDATES_MAX = 3.0
@@ -29,6 +30,7 @@ _ONCE_MIN = 0.7  # updates a row from which on each row is taken to have its tur
 _ONCE_WITHIN = 0.25  # ages this near to their middle are one age; arbitrary
 _EVEN_WITHIN = 0.15  # ages spread so evenly over the rows that any living row is as likely
 _GROUP_MAX = 16
+_OTHERS_FEW = 0.05  # updates a row that are left out, for the head bears no others; arbitrary
 _BATCH_MAX = 100  # rows that one statement takes from a queue, and a turn inserts; arbitrary
 
 
@@ -93,6 +95,7 @@ def living_operations(
     kept = _balanced(inserts, deletes, assumed)
     unit = max(inserts, kept)
     is_taken = any(one.head is not None for one in updates)
+    updates = _without_few(updates, taken, unit, assumed, is_deleted=bool(kept))
     heading, updates, deleting = _headed(updates, taken, key_index, is_deleted=bool(kept))
     filling, rest = _filling_slots(updates, unit)
     apart = math.fsum(slot.rate for slot in rest) > _TURN_UPDATES_MAX
@@ -155,6 +158,35 @@ def _parts(operation: Operation, head: HeadPick, group: int, rate: float) -> lis
     while group % times:
         times -= 1
     return [_Part(replace(operation, rows_per_statement=group // times), rate)] * times
+
+
+def _without_few(
+    updates: Sequence[LivingUpdates],
+    taken: HeadPick | None,
+    unit: int,
+    assumed: list[str],
+    *,
+    is_deleted: bool,
+) -> Sequence[LivingUpdates]:
+    """
+    The updates without those that are few and no head's, where a queue's head bears no others.
+
+    Jobs that failed and wait for another try are updated, and so are those that are put off.
+    """
+    heads = [one.head for one in updates if one.head is not None]
+    is_ordered = all(head.is_fifo for head in heads)
+    is_alone = taken.pick.where is None if taken is not None else is_ordered
+    others = [one for one in updates if one.head is None]
+    share = math.fsum(one.rows for one in others) / unit
+    is_queue = taken is not None or bool(heads)
+    if not (is_deleted and is_queue and others) or is_alone or share > _OTHERS_FEW:
+        return updates
+    columns = list(dict.fromkeys(change.column for one in others for change in one.sets))
+    assumed.append(
+        f"updates of {', '.join(columns)} are left out, {percent(share, 1)} of as many as rows "
+        "come: they are of other rows than the head of the queue"
+    )
+    return [one for one in updates if one.head is not None]
 
 
 def _headed(

@@ -26,6 +26,12 @@ SELECT a.attrelid::int8 AS oid, a.attnum, a.attname AS name,
           WHERE e.enumtypid = t.oid
             AND starts_with(pg_get_expr(d.adbin, d.adrelid), quote_literal(e.enumlabel) || '::'))
        END AS label_default,
+       CASE WHEN a.atttypid IN ('timestamptz'::regtype, 'timestamp'::regtype) AND a.atthasdef
+                 AND a.attgenerated = '' THEN
+         (SELECT pg_get_expr(d.adbin, d.adrelid) IN ('now()', 'CURRENT_TIMESTAMP', 'LOCALTIMESTAMP',
+                 'clock_timestamp()', 'statement_timestamp()', 'transaction_timestamp()')
+          FROM pg_attrdef d WHERE d.adrelid = a.attrelid AND d.adnum = a.attnum)
+       END AS is_now,
        a.attgenerated::text AS generated,
        CASE WHEN a.attgenerated <> '' THEN
          (SELECT jsonb_agg(DISTINCT d.refobjsubid)
