@@ -395,7 +395,8 @@ def summarize(profile: Profile) -> None:
         if updates:
             hot, lost_frac = facts.counters.n_tup_hot_upd, facts.updates.unattributed_frac
             share = "unknown" if hot is None else percent(hot / updates, 1)
-            unknown = "" if lost_frac is None else f", {percent(lost_frac, 1)} known to no source"
+            lost = "0.0 %" if lost_frac is None else percent(lost_frac, 1)
+            unknown = "" if lost == "0.0 %" else f", {lost} known to no source"
             _say(
                 f"{found.name}: {updates / observed.interval_s:.1f} updates/s, HOT {share}, "
                 f"fillfactor {found.fillfactor}; columns by "

@@ -101,6 +101,21 @@ def sampled_widths(sample: Mapping[str, Any] | None) -> dict[int, tuple[ColumnWi
     return found
 
 
+def fills_pages(rows: int, *, pages: int, deleted: int) -> bool:
+    """
+    Whether rows are about as long as their share of the pages.
+
+    The last page is as full as it is, and pages of a queue have room for rows that are gone: for
+    all that come between two vacuums.
+
+    Args:
+        rows: Of the table.
+        pages: Of the table.
+        deleted: Rows, since counters were reset.
+    """
+    return pages > 1 and deleted <= rows
+
+
 def page_widths(
     rows: Iterable[AnswerRow], *, row_bytes: float | None, are_full: bool = True
 ) -> dict[int, ColumnWidth]:
@@ -111,7 +126,7 @@ def page_widths(
         rows: The table's columns.
         row_bytes: Bytes of the pages per row; None without rows or pages. Above what a row has
             before its values go to TOAST, the pages are not full.
-        are_full: Else rows are no longer than that: the last page is as full as it is.
+        are_full: `fills_pages`; else rows are no longer than that.
     """
     columns = [row for row in rows if not row["is_dropped"]]
     variable = [row for row in columns if row["typlen"] < 0]

@@ -13,6 +13,7 @@ from pgheadroom.observe.answers import Answers
 from pgheadroom.observe.columns import (
     ColumnSeen,
     distinct_values,
+    fills_pages,
     make_column,
     page_widths,
     sampled_widths,
@@ -285,7 +286,9 @@ def _columns(
 ) -> dict[int, ColumnSeen]:
     sampled = sampled_widths(sample)
     row_bytes = pages * _PAGE_USABLE_BYTES / rows if rows > 0 and pages > 0 else None
-    guessed = page_widths(live.values(), row_bytes=row_bytes, are_full=pages > 1)
+    gone = (answers.after.get(row["oid"]) or {}).get("n_tup_del") or 0
+    are_full = fills_pages(rows, pages=pages, deleted=gone)
+    guessed = page_widths(live.values(), row_bytes=row_bytes, are_full=are_full)
     indexed = {number for index in indexes for number in index.depends}
     taken: set[str] = set()
     made = {}
