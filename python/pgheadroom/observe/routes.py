@@ -97,7 +97,23 @@ class Routes:
         others = [one for one in others if one.source == source]
         if not others:
             return Routed(classes=mine, is_shared=False)
+        if self._is_alone(oid):
+            return Routed(classes=(*mine, *others), is_shared=False)
         return Routed(classes=tuple(_routed(mine, others, updates)), is_shared=True)
+
+    def _is_alone(self, oid: int) -> bool:
+        """Whether all that statements wrote to the family was written to this table."""
+        root = self._root(oid)
+        leaves = [
+            one
+            for one in (root, *self._below(root))
+            if one != oid and self._rows[one].get("relkind") == "r"
+        ]
+        if not {oid, *leaves} <= self._seen & self._left:
+            return False  # one came or went, and its counters with it
+        return all(
+            self._counter(one, name) == 0 for one in leaves for name in ("n_tup_ins", "n_tup_upd")
+        )
 
     def moved(self, oid: int) -> int | None:
         """
