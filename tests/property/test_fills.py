@@ -112,6 +112,20 @@ def test_updates_of_the_same_columns_are_not_told_apart() -> None:
     """Both set what is NULL in young rows: which of them fills it is not known."""
     rows = rows_of([(300, 1)], random.Random(1))
     assert read_fills(rows, NULLABLE, [(3, 4), (3, 6)]) == (None, None)
+    assert read_fills(rows, NULLABLE, [(3, 4), (3, 6)], [0.8, 0.2]) == (None, None)
+
+
+def test_a_column_belongs_to_what_nearly_always_sets_it() -> None:
+    """
+    River's jobs are completed, and one in fifty is put off: both set `finalized_at`.
+
+    The updates that complete them had no age, and were taken for ones just before the deletion.
+    """
+    rows = rows_of([(300, 1)], random.Random(1))
+    often, rare = read_fills(rows, NULLABLE, [(3, 4), (3, 6)], [0.98, 0.02])
+    assert often is not None
+    assert rare is None
+    assert (often.attnums, often.ages[1]) == ((3,), 300)
 
 
 @given(

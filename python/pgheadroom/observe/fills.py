@@ -20,6 +20,7 @@ _ROWS_MIN = 5  # sampled rows that have a value, or a length that is averaged; a
 _APART_MIN = 30.0  # chance has it in a ten-millionth of samples, at each of some thousand ages
 _EVER_MIN = 0.5  # of the rows are filled at some age, else it is an exception; arbitrary
 _YOUNG_MAX = 0.1  # of that are filled in the youngest rows, else it may be the insert's; arbitrary
+_OWN_MIN = 0.9  # of the updates that assign a column, by which it tells of their class; arbitrary
 _ALIGN_BYTES = 8  # MAXIMUM_ALIGNOF
 _OLDEST_FRAC = 0.02  # of the rows, by which it is told how many are ever filled; arbitrary
 
@@ -81,7 +82,10 @@ class _Rise:
 
 
 def read_fills(
-    rows: Sequence[RowState], nullable: Sequence[int], classes: Sequence[Collection[int]]
+    rows: Sequence[RowState],
+    nullable: Sequence[int],
+    classes: Sequence[Collection[int]],
+    shares: Sequence[float | None] = (),
 ) -> tuple[Fill | None, ...]:
     """
     What each class of updates fills; None where that is nothing, or not told apart from another's.
@@ -90,7 +94,9 @@ def read_fills(
         rows: Sampled.
         nullable: The columns of the rows' bits, by attribute number.
         classes: Columns that each class of updates assigns.
+        shares: Of the updates that each class is, where that is known.
     """
+    parts = [share or 0.0 for share in shares] or [1.0] * len(classes)
     bits = {number: 1 << place for place, number in enumerate(nullable)}
     rises: dict[int, _Rise] = {}
     for number in sorted({n for found in classes for n in found} & bits.keys()):
@@ -99,7 +105,7 @@ def read_fills(
             rises[number] = rise
     first: dict[int, _Rise] = {}
     for place, found in enumerate(classes):
-        own = [rises[n] for n in found if n in rises and sum(n in other for other in classes) == 1]
+        own = [rises[n] for n in found if n in rises and _is_own(n, place, classes, parts)]
         if own:
             first[place] = min(own, key=_by_age)
     taken: set[int] = set()
@@ -120,6 +126,14 @@ def read_fills(
             aligned_bytes=_lengths(rows, late, before, waiting),
         )
     return tuple(made)
+
+
+def _is_own(
+    number: int, place: int, classes: Sequence[Collection[int]], parts: Sequence[float]
+) -> bool:
+    """Whether a class is nearly all that assigns a column: most jobs are completed, few put off."""
+    total = math.fsum(part for part, other in zip(parts, classes, strict=True) if number in other)
+    return parts[place] > _OWN_MIN * total
 
 
 def _by_age(rise: _Rise) -> tuple[float, float]:

@@ -67,7 +67,7 @@ def make_operations(
     )
     shares = make_shares(classes, updates, shared=shared, interval_s=interval_s, inserts=inserts)
     known, why = ages
-    fills = () if known is None or not updates else _fills(classes, known)
+    fills = () if known is None or not updates else _fills(classes, known, shares)
     is_aged = known is not None and bool(known.updates or any(fills))
     is_queue = bool(inserts and (heads.update or heads.delete))
     if table.key_attnum is not None and (
@@ -193,8 +193,11 @@ def _observed(
     )
 
 
-def _fills(classes: Sequence[CountedUpdates], ages: Ages) -> tuple[Fill | None, ...]:
-    return read_fills(ages.states, ages.nullable, [found.attnums for found in classes])
+def _fills(
+    classes: Sequence[CountedUpdates], ages: Ages, shares: Shares
+) -> tuple[Fill | None, ...]:
+    columns = [found.attnums for found in classes]
+    return read_fills(ages.states, ages.nullable, columns, shares.fracs)
 
 
 def _in_order(fills: Sequence[Fill | None]) -> list[Fill]:
