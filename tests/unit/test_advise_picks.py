@@ -101,6 +101,19 @@ def test_the_pick_that_was_is_not_ruled_out(
     assert any(one.startswith(("the " if which == "last" else "") + which) for one in told(profile))
 
 
+def test_one_row_has_no_hot_rows_beside_others() -> None:
+    """The twin was asked for `hot rows: found 1, expected 1 to 0`, of graphile's only queue."""
+    alone, two = (
+        told(changed(sampled(1, rows=rows, inserts=0, updates=500), sample=None)) for rows in (1, 2)
+    )
+    assert alone == ["any, each as likely", "the last inserted"]
+    assert two == [
+        *alone,
+        "80 % of the updates on 20 % of the rows",
+        "95 % of the updates on 5 % of the rows",
+    ]
+
+
 def test_rows_that_were_written_tell_picks_apart() -> None:
     """2,007 of 18,006 rows are young after 1,986 inserts and as many updates: of these."""
     profile = recorded("once-now400")

@@ -58,6 +58,8 @@ def readings(profile: Profile, table: TableProfile) -> tuple[Reading, ...]:
     found = [Reading(told="any, each as likely", pick=None)]
     if any(operation.kind == "insert" for operation in operations):
         found.append(Reading(told="the last inserted", pick=Pick(distribution="newest")))
+    if table.rows < 2:
+        return tuple(found)  # hot rows stand beside others
     found += [
         Reading(
             told=f"{percent(weight)} of the updates on {percent(frac)} of the rows",
