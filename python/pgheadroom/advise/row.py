@@ -16,6 +16,7 @@ from pgheadroom.layout import profile_columns
 from pgheadroom.observe.naming import profile_name
 from pgheadroom.profile import TableProfile
 from pgheadroom.profile.observed_server import ObservedServer
+from pgheadroom.units import PAGE_BYTES
 
 _TUPLE_BYTES_MAX = 8160  # MaxHeapTupleSize, src/include/access/htup_details.h
 _HEADER_BYTES = 23  # SizeofHeapTupleHeader, src/include/access/htup_details.h
@@ -119,12 +120,15 @@ def index_bytes(table: TableProfile) -> Bytes:
     """
     WAL of the indexes for one update that is not HOT: an entry in each of them, changed or not.
 
-    A partial index takes one only for rows in it. Splits and deduplication come on top, and of hash
-    indexes overflow pages.
+    A partial index takes one only for rows in it, and none where it never had one. Splits and
+    deduplication come on top, and of hash indexes overflow pages.
     """
     columns = {column.name: column for column in profile_columns(table)}
+    empty = _never_entered(table)
     total = Bytes(low=0, mid=0, high=0)
     for index in table.indexes:
+        if index.name in empty:
+            continue
         if index.method == "hash":
             size = float(_HASH_BYTES)
         elif index.method == "btree":
@@ -141,6 +145,25 @@ def index_bytes(table: TableProfile) -> Bytes:
         partial = index.where is not None
         total += Bytes(low=0 if partial else size, mid=size / 2 if partial else size, high=size)
     return total
+
+
+def _never_entered(table: TableProfile) -> frozenset[str]:
+    """
+    Partial indexes of one page: a B-tree without a root never had an entry.
+
+    Source: `_bt_getroot`, src/backend/access/nbtree/nbtpage.c (REL_18_STABLE): the first insert
+    makes the root, and VACUUM leaves it.
+    """
+    if table.observed is None:
+        return frozenset()
+    labels = (
+        index_label(table, found.name)
+        for found in table.observed.indexes
+        if found.method == "btree"
+        and found.predicate is not None
+        and found.main_bytes == PAGE_BYTES
+    )
+    return frozenset(label for label in labels if label is not None)
 
 
 def prune_bytes() -> Bytes:
