@@ -461,7 +461,9 @@ def _server_observed(
     cluster = recording.row("cluster", "shape") or {}
     instant = recording.row("instant", "end") or {}
     version = server.version_of(recording)
-    assumed = ["each operation is a transaction of its own, by one client"]
+    turns = any(operation.transaction is not None for operation in built.referring.operations)
+    own = ", but for what a row goes through, which is one" if turns else ""
+    assumed = [f"each operation is a transaction of its own{own}, by one client"]
     assumed += built.referring.assumed
     if version.major > server.VERIFIED_MAX:
         assumed.append(f"PostgreSQL {version.major} is as its release candidate 1 was")
