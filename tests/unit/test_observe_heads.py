@@ -207,6 +207,14 @@ def test_a_predicate_is_the_value_of_all_rows(jobs: Jobs) -> None:
     assert "the range of due is left out: every row is due" in heads.said
 
 
+def test_a_condition_that_also_reads_what_waits_is_left_out_and_said(jobs: Jobs) -> None:
+    """graphile-worker leaves jobs of a queue that is busy: `queue IS NULL OR queue IN (..)`."""
+    jobs.index("jobs_ready", [DUE, ID], where="state = 3", rows=950, scans=CALLS)
+    heads = jobs.found([DUE, ID], WAITING, ("other", (QUEUE, STATE)))[1]
+    assert "the condition on queue, state is left out: all rows fulfil it" in heads.said
+    assert not any("state is left out" in said for said in jobs.found([DUE, ID], WAITING)[1].said)
+
+
 def test_an_order_that_is_not_that_of_the_rows(jobs: Jobs) -> None:
     """Then what was taken is not the oldest."""
     jobs.facts[DUE]["correlation"] = 0.1

@@ -494,7 +494,7 @@ def _left_out(table: WatchedTable, taken: TakenBy, where: str | None) -> list[st
             said.append(f"the range of {', '.join(names)} is left out: every row is due")
         elif len(numbers) == 1 and _is_single(table, numbers[0]):
             continue
-        elif where is None or not any(re.search(rf"\b{re.escape(n)}\b", where) for n in names):
+        elif where is None or not all(re.search(rf"\b{re.escape(n)}\b", where) for n in names):
             said.append(f"the condition on {', '.join(names)} is left out: all rows fulfil it")
     return said
 
