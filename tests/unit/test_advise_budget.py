@@ -33,7 +33,7 @@ from pgheadroom.advise.runs import BudgetSpent, Runner, ScenarioPiece
 from pgheadroom.advise.scenario import SAMPLE_PAGES, make_scenario
 from pgheadroom.advise.table import TableCase
 from pgheadroom.cli.app import run
-from pgheadroom.profile import Profile
+from pgheadroom.profile import Profile, read_profile
 from pgheadroom.report.advice.head import budget as budget_lines
 from pgheadroom.types import Interval, PgVersion
 from pgheadroom.units import percent
@@ -242,6 +242,21 @@ def test_the_budget_holds_and_what_it_was_not_enough_for_is_named(
     assert Advice.from_json(json.loads(json.dumps(found.to_json()))) == found
     said = " ".join(budget_lines(found))
     assert "2 are not weighed (t2, t3; t2 was begun and cut off)" in said
+
+
+def test_what_a_rule_answers_says_that_the_budget_was_not_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Jobs of pg-boss, never HOT, were to keep fillfactor 50, and nothing said why."""
+    queue = read_profile(Path(__file__).parent / "observed" / "job-queue.json")
+    spent = [0.0]
+    _simulating(monkeypatch, spent, seconds=1.0)
+    clocked = partial(Runner, clock=lambda: spent[0])
+    monkeypatch.setattr(sys.modules[advise.__module__], "Runner", clocked)
+    found = advise(queue, Options(budget_s=3), executor=_inline())
+    ruled = [table for table in found.tables if table.decided_by == "rule"]
+    assert ruled
+    assert all("not foreseen: its runs were cut off after 3 s" in one.reason for one in ruled)
 
 
 def _inline() -> Any:

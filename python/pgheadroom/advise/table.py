@@ -109,15 +109,21 @@ class TableCase:
 
     def leave(self, *, budget_s: float, played: int, worth: int) -> None:
         """Decide without playing it to its end, for the budget was spent."""
+        allowed = f"{show_duration(budget_s)} of processor time"
+        share = "" if self._cut is None or self._cut.part == 1 else f"{percent(self._cut.part)} of "
         ruled = self._by_rule()
         if ruled is not None:
+            if self._cut is not None and ruled.verdict == "KEEP":  # by HOT: pages were not weighed
+                unseen = (
+                    "pages and WAL at others are not foreseen: its runs were cut off after "
+                    f"{share}{allowed}, and a larger budget lets them come to their end"
+                )
+                ruled = replace(ruled, reason=f"{ruled.reason}; {unseen}")
             self._decision, self._decided_by = ruled, "rule"
             return
         at_stake = show_bytes(self.stake.wal_bytes_per_day)
-        allowed = f"{show_duration(budget_s)} of processor time"
         if self._cut is not None:
             alone = f"advising on {self.name} alone gives it all of them, " if worth > 1 else ""
-            share = "" if self._cut.part == 1 else f"{percent(self._cut.part)} of "
             self._decision = abstain(
                 f"not weighed: its runs were cut off after {share}{allowed} (here {at_stake} a day "
                 f"are at stake, {self.stake.evidence})",
