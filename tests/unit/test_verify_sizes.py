@@ -13,7 +13,14 @@ from pgheadroom.profile import read_profile
 from pgheadroom.types import Interval
 from pgheadroom.verify.foreseeing import Again
 from pgheadroom.verify.since import Since
-from pgheadroom.verify.sizes import UNSEEN_S, heap_again, is_unseen, unseen_bytes
+from pgheadroom.verify.sizes import (
+    UNSEEN_S,
+    cut_bytes,
+    heap_again,
+    is_cut_off,
+    is_unseen,
+    unseen_bytes,
+)
 
 PROFILE = Path(__file__).parent / "observed" / "ledger.json"
 
@@ -34,6 +41,27 @@ def test_versions_of_a_horizon_that_nobody_saw() -> None:
     assert unseen_bytes(replace(now, updates=10**9)) == GROWTH_FREE_BYTES
     assert unseen_bytes(replace(now, tuple_bytes=None)) == 0
     assert unseen_bytes(replace(now, updates=None)) == 0
+
+
+def test_a_queue_is_as_large_as_its_last_vacuum_left_it() -> None:
+    """
+    Jobs of graphile-worker had 27 pages for 41 foreseen, and 46 a minute later.
+
+    82 came a second, were updated and deleted, and 32 were there.
+    """
+    profile = read_profile(PROFILE)
+    now = replace(measure(profile, profile.tables[0]), interval_s=120.0, rows=32, tuple_bytes=200.0)
+    now = replace(now, inserts=9_900, updates=9_900, deletes=9_900)
+    foreseen = Interval(low=44 * 8192, mid=44 * 8192, high=44 * 8192, level=0.9)
+    sizes = (27 * 8192, 44 * 8192, 45 * 8192, None)
+    assert [is_cut_off(replace(now, heap_bytes=size), foreseen) for size in sizes] == [
+        True,
+        *[False] * 3,
+    ]
+    assert cut_bytes(replace(now, inserts=60, updates=60)) == pytest.approx(60 * 204)
+    assert cut_bytes(now) == GROWTH_FREE_BYTES
+    assert cut_bytes(replace(now, deletes=319)) == 0, "rows that stay fill the last page"
+    assert cut_bytes(replace(now, deletes=None)) == 0
 
 
 GROWN = Interval(low=170_000, mid=300_000, high=450_000, level=0.9)

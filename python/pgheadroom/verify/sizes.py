@@ -25,6 +25,10 @@ So long a busy session keeps its counters to itself: `PGSTAT_MIN_INTERVAL`,
 src/backend/utils/activity/pgstat.c (15 to 18).
 """
 
+NAPTIME_S = 60.0
+"""So long autovacuum leaves a table alone that needs it all the time: `autovacuum_naptime`."""
+
+_TURNS_MIN = 10  # times that a queue's rows were replaced in the interval; arbitrary
 _ALIGN_BYTES, _ITEM_BYTES = 8, 4  # MAXALIGN, sizeof(ItemIdData)
 
 
@@ -42,15 +46,45 @@ def unseen_bytes(now: MeasuredInterval) -> float:
     Returns:
         Bytes, 1 MiB at most; 0 where updates or lengths of rows are not known.
     """
-    if now.updates is None or now.tuple_bytes is None:
+    if now.updates is None:
         return 0.0
-    version = math.ceil(now.tuple_bytes / _ALIGN_BYTES) * _ALIGN_BYTES + _ITEM_BYTES
-    return min(now.updates / now.interval_s * UNSEEN_S * version, GROWTH_FREE_BYTES)
+    return min(now.updates / now.interval_s * UNSEEN_S * _version_bytes(now), GROWTH_FREE_BYTES)
+
+
+def cut_bytes(now: MeasuredInterval) -> float:
+    """
+    By how much the heap of a queue comes and goes: what is written to it between two VACUUMs.
+
+    Each finds pages at the end that rows have left, and cuts them off, and the next rows are on new
+    ones: the size is that of a moment.
+
+    Args:
+        now: Of the table.
+
+    Returns:
+        Bytes, 1 MiB at most; 0 of a table whose rows stay.
+    """
+    written = (now.inserts or 0) + (now.updates or 0)
+    if (now.deletes or 0) < _TURNS_MIN * max(now.rows, 1):
+        return 0.0
+    return min(written / now.interval_s * NAPTIME_S * _version_bytes(now), GROWTH_FREE_BYTES)
+
+
+def _version_bytes(now: MeasuredInterval) -> float:
+    """Of a version on its page; 0 where its length is not known."""
+    if now.tuple_bytes is None:
+        return 0.0
+    return math.ceil(now.tuple_bytes / _ALIGN_BYTES) * _ALIGN_BYTES + _ITEM_BYTES
 
 
 def is_unseen(now: MeasuredInterval, forecast: Interval) -> bool:
     """Whether a heap that is larger than foreseen has no more than a horizon may have added."""
     return now.heap_bytes is not None and 0 < now.heap_bytes - forecast.high <= unseen_bytes(now)
+
+
+def is_cut_off(now: MeasuredInterval, forecast: Interval) -> bool:
+    """Whether a heap that is smaller than foreseen is so by what VACUUM cuts off of a queue."""
+    return now.heap_bytes is not None and 0 < forecast.low - now.heap_bytes <= cut_bytes(now)
 
 
 def uncounted_bytes(forecast: Interval, since: Since) -> float:
