@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pgheadroom.doctor.rule import Facts, QueryRow, Rule
 from pgheadroom.doctor.values import Finding, Remedy
 from pgheadroom.quoting import called, shown_relation
+from pgheadroom.units import show_count
 
 _ROWS_MIN = 50
 
@@ -43,8 +44,8 @@ def _decide(_facts: Facts, rows: Sequence[QueryRow]) -> Iterator[Finding]:
             "info",
             called(row["schema"], row["name"]),
             f"The partitioned table has about {row['n_live_tup']:,.0f} rows in "
-            f"{row['partitions']:,} partitions and was never analyzed as a whole: autovacuum only "
-            "analyzes partitions.",
+            f"{show_count(row['partitions'], 'partition')} and was never analyzed as a whole: "
+            "autovacuum only analyzes partitions.",
             remedy=Remedy(
                 sql=(f"ANALYZE {name}",),
                 text="Analyze it now and then, by a job: after a load, when partitions come.",
