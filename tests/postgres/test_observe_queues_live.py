@@ -150,6 +150,36 @@ def test_jobs_that_are_taken_out_of_order(programs: ServerPrograms) -> None:
     check_played(programs, profile)
 
 
+FLAG = f"""
+CREATE TABLE jobs (id int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY, due timestamptz NOT NULL
+    DEFAULT clock_timestamp(), locked_at timestamptz, note text,
+    state bool GENERATED ALWAYS AS (locked_at IS NULL) STORED);
+CREATE INDEX jobs_main ON jobs (due) INCLUDE (id) WHERE state = true;
+CREATE INDEX jobs_noted ON jobs (due) WHERE state = true AND note IS NOT NULL;
+INSERT INTO jobs (due, note) SELECT now() - interval '1 day' + i * interval '1 s', repeat('n', 60)
+    FROM generate_series(1, {ROWS}) i
+"""
+
+
+def test_a_flag_that_is_generated_from_what_the_update_sets(programs: ServerPrograms) -> None:
+    """As graphile-worker's jobs: their updates, none of them HOT, were foreseen 99.7 % HOT."""
+    take = TAKE.format(where="WHERE state = true", order="due", limit=1)
+    turn = [
+        "INSERT INTO jobs (note) VALUES (repeat('n', 60))",
+        f"UPDATE jobs SET locked_at = clock_timestamp() WHERE id = ({take})",
+        "DELETE FROM jobs WHERE id = :n + 1",
+    ]
+    profile = watched(programs, FLAG, turn)
+    assert heads(profile) == [("update", "jobs_main", 'NOT "state"', 1)]
+    seen = profile.server.observed
+    assert seen is not None
+    assert seen.assumed[0] == (
+        "each operation is a transaction of its own, but for what a row goes through, which is "
+        "one, by one client"
+    )
+    check_played(programs, profile)
+
+
 LABELS = f"""
 CREATE TYPE job_state AS ENUM ('available', 'running', 'completed');
 CREATE TABLE jobs (id int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY, state job_state NOT NULL,
