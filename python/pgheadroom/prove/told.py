@@ -21,6 +21,10 @@ from pgheadroom.units import percent
 
 _TRANSACTIONS_LEAST = 100
 """Of a client, for its session's times to be those of transactions; arbitrary."""
+_NOT_MEASURED = (
+    "not measured in this run, so each run of the twin draws its machine; what the profile says is "
+    "of another server and its clients"
+)
 
 
 def times_count(profile: Profile) -> bool:
@@ -40,11 +44,14 @@ def given_by_clients(cell: Cell, run: Played, first: Simulation) -> Given:
     """
     if not times_count(cell.profile):
         return Given()
-    standing = run.standing
+    standing, asked = run.standing, cell.profile.workload.run
+    # What the profile says is of the server that it was made of, and of its clients: the throw-away
+    # server flushes nothing, and pgbench's clients do not pause. Where nobody measured it is drawn.
+    drawn = MachineTimes(wake_us=None if asked.machine is None else asked.machine.wake_us)
     return Given(
         standing=(standing.share, standing.lengths, standing.inside) if standing else None,
         course=run.course,
-        machine=machine_of(cell.profile.workload.run, run, first),
+        machine=machine_of(asked, run, first) or drawn,
     )
 
 
@@ -135,7 +142,7 @@ def told(n: int, profile: Profile, given: Given, run: Played) -> Assumed:
                 least, most = (100 * part for part in inside)
                 said += f", {least:.0f} to {most:.0f} % of that within a statement"
         told[f"cells[{n}].standing"] = said
-    if given.machine is not None and (said := _said_of(given.machine)):
+    if said := _said_of(given.machine, profile.workload.run.machine):
         told[f"cells[{n}].machine"] = said
     if given.course:
         told[f"cells[{n}].course"] = (
@@ -171,7 +178,10 @@ def told(n: int, profile: Profile, given: Given, run: Played) -> Assumed:
     return told
 
 
-def _said_of(machine: MachineTimes) -> str:
+def _said_of(machine: MachineTimes | None, stated: MachineTimes | None) -> str:
+    """What was measured, beside what the profile says; nothing where both are silent."""
+    if machine is None or machine == MachineTimes(wake_us=machine.wake_us):
+        return "" if machine is None or stated is None else _NOT_MEASURED
     each = (
         ("an UPDATE by key took {:.3g} us at work in the mean", machine.statement_us),
         ("pauses between transactions {:.3g} us", machine.between_us),
