@@ -2,7 +2,8 @@
 How often a client of a run stands still while the others go on, out of pgbench's log.
 
     client 0   |-T-| |-T-| |---------------T---------------| |-T-|
-    client 1   |-T-| |-T-| |-T-| |-T-| |-T-| |-T-| |-T-| |-T-|         during it: 5 of client 1
+    client 1   |-T-| |-T-| |-T-| |-T-| |-T-| |-T-| |-T-| |-T-|         meanwhile: 6 of client 1
+                         |-------------------------------|
 
 A backend that loses its processor in the middle of a statement keeps its snapshot, and nothing
 that the others remove meanwhile can be pruned. How often that happens, and how far the others come,
@@ -20,11 +21,17 @@ from pgheadroom.servers.pgbench import TransactionLog
 from pgheadroom.types import Span
 
 _SURELY = 5
-"""A statement that has gone on for so many of the client's transactions stands still; arbitrary."""
+"""
+A statement that has gone on for so many of the client's transactions stands still; arbitrary. The
+twin knows it (`TOLD_BY_LOOKS`, run/standing.rs): where shorter times lie nobody looked.
+"""
 _NORMAL = 1.28
 """Of an interval of 80 %."""
-_TIMES = 10
-"""So many transactions of each other client during one say that it stood still; arbitrary."""
+_TIMES = 2
+"""
+So many transactions of each other client between the ends of two say that it stood still. Pauses
+that are drawn come to that too: the twin makes up for what is missing (`run/standing.rs`).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,7 @@ class Standing:
 
 def standing(log: TransactionLog, clients: int) -> Standing | None:
     """
-    Count the transactions that ended during another's.
+    Count the transactions of others that ended between the ends of a client's last one and its own.
 
     Args:
         log: Every transaction of the run.
@@ -57,14 +64,24 @@ def standing(log: TransactionLog, clients: int) -> Standing | None:
     others = clients - 1
     if others == 0:
         return None
-    ends = log.ends_s
-    begins = ends - log.latency_ms / 1000
-    during = np.searchsorted(ends, ends, "left") - np.searchsorted(ends, begins, "right")
-    still = during[during >= _TIMES * others]
+    ends_s = np.concatenate((log.ends_s, log.failed_ends_s))
+    began_s = np.concatenate((log.ends_s - log.latency_ms / 1000, log.failed_ends_s))
+    client = np.concatenate((log.client, log.failed_client))
+    by_client = np.lexsort((ends_s, client))
+    before, after = by_client[:-1], by_client[1:]
+    is_next = client[before] == client[after]
+    began_s[after[is_next]] = ends_s[before[is_next]]
+    all_ends_s = np.sort(ends_s)
+    until, since = (
+        np.searchsorted(all_ends_s, ends_s, "left"),
+        np.searchsorted(all_ends_s, began_s, "right"),
+    )
+    meanwhile = until - since
+    still = meanwhile[meanwhile >= _TIMES * others]
     if still.size == 0:
         return Standing(0.0, ())
     lengths = np.sort(still) / others - 1
-    return Standing(share=float(still.size / ends.size), lengths=tuple(lengths.tolist()))
+    return Standing(share=float(still.size / ends_s.size), lengths=tuple(lengths.tolist()))
 
 
 def inside(found: Standing, looks: Looks, log: TransactionLog) -> Span | None:
@@ -84,9 +101,10 @@ def inside(found: Standing, looks: Looks, log: TransactionLog) -> Span | None:
     transactions = log.ends_s.size + log.failed_ends_s.size
     of_one_s = present_s(log) / transactions
     within = sum(age_s > _SURELY * of_one_s for age_s in looks.at_work_for_s)
-    beyond = sum(max(0.0, length - _SURELY) for length in found.lengths)
-    expected = beyond / max(1, len(found.lengths)) * found.share * looks.sessions
-    times = min(expected, found.share * transactions)
+    beyond = [length - _SURELY for length in found.lengths if length > _SURELY]
+    share = found.share / max(1, len(found.lengths))  # of each
+    expected = sum(beyond) * share * looks.sessions
+    times = min(expected, len(beyond) * share * transactions)
     if times < 1:
         return None
     return _part(times * min(1.0, within / expected), times)
