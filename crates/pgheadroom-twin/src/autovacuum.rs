@@ -139,6 +139,12 @@ impl Autovacuum {
         workers.fold(self.launch_s, f64::min)
     }
 
+    /// Whether a worker waits for the lock on a table's end.
+    #[must_use]
+    pub fn waits_for_lock(&self) -> bool {
+        self.workers.iter().any(Worker::waits_for_lock)
+    }
+
     /// Does what is due first.
     ///
     /// # Errors

@@ -106,6 +106,7 @@ pub(crate) use session::Scanned;
 pub use session::SessionId;
 pub use table::{Table, TableDefinition};
 pub(crate) use update::Target;
+pub(crate) use vacuum::{LOCK_WAIT_INTERVAL_S, WaitingVacuum};
 pub use vacuum::{ParallelSettings, Relation, RunningVacuum, VacuumStep};
 
 pub use crate::row::{Assignment, Assignments, Change, ColumnDefinition, Row};
@@ -388,6 +389,17 @@ impl Database {
         self.statement
     }
 
+    /// A statement on this table begins, which keeps its lock to the end of its transaction.
+    ///
+    /// Source: `AcquireExecutorLocks`, src/backend/utils/cache/plancache.c, and `table_close` with
+    /// `NoLock` in `ExecCloseRangeTableRelations`, src/backend/executor/execMain.c
+    /// (REL_18_STABLE).
+    #[inline]
+    fn begin_statement_on(&mut self, table: TableId) -> u32 {
+        self.tables[table.0].session.locked_by = self.procs.lxid();
+        self.begin_statement()
+    }
+
     /// INSERT of one row; [`Database::end_statement`] follows the last of a statement.
     ///
     /// # Errors
@@ -395,7 +407,7 @@ impl Database {
     ///
     /// Source: `ExecInsert`, src/backend/executor/nodeModifyTable.c (REL_18_STABLE).
     pub fn insert(&mut self, table: TableId, values: &[Value]) -> Result<(), StatementError> {
-        self.begin_statement();
+        self.begin_statement_on(table);
         let id = table;
         let table = &mut self.tables[table.0];
         let row = table.values.add(values)?;
@@ -420,7 +432,7 @@ impl Database {
         values: &[Value],
         assignments: &Assignments<'_>,
     ) -> Result<(), StatementError> {
-        let statement = self.begin_statement();
+        let statement = self.begin_statement_on(table);
         let done = self.upsert_row(table, index, values, assignments, statement);
         self.park(done.map(|()| 0), || Parked::Upsert(table, statement))?;
         Ok(())

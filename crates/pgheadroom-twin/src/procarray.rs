@@ -94,6 +94,8 @@ struct SnapshotData {
 #[derive(Debug, Clone, Default)]
 struct Backend {
     xid: Option<Xid>,
+    /// How many of its transactions have ended, each of which may have had locks.
+    ended: u64,
     /// The multixact that was next when it got that number (`OldestMemberMXactId`).
     multixact_then: Xid,
     /// Parts of its transaction in progress, and the numbers of those that were released.

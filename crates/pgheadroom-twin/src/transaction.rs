@@ -27,6 +27,13 @@ impl Xid {
     }
 }
 
+/// A transaction among those of its session, whether it has a number or not; 0 is none.
+///
+/// Source: `LocalTransactionId`, src/include/c.h, and `lxid` of `PGPROC`,
+/// src/include/storage/proc.h (REL_18_STABLE).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct LocalTransactionId(pub u64);
+
 /// How a transaction stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {

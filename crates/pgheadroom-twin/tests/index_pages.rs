@@ -54,7 +54,7 @@ fn pages_after(writes: impl Fn(usize) -> bool) -> u32 {
                 }
                 steps += 1;
             }
-            VacuumStep::Pages(_) | VacuumStep::IndexPages(_) => {}
+            VacuumStep::Pages(_) | VacuumStep::IndexPages(_) | VacuumStep::Locked => {}
             VacuumStep::Done(_) => break,
         }
     }

@@ -6,6 +6,7 @@ mod brin;
 mod btree_player;
 mod clock_runs;
 mod common;
+mod end_locks;
 mod fast_path;
 mod gin_keys;
 mod golden_btree;

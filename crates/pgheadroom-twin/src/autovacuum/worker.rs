@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use crate::autovacuum::threshold::{Class, estimated_rows};
 use crate::autovacuum::{Autovacuum, Maintained, all_frozen_pages, class_of};
 use crate::executor::{
-    Analyzed, Database, Relation, RunningVacuum, StatementError, TableId, VacuumStep,
+    Analyzed, Database, LOCK_WAIT_INTERVAL_S, Relation, RunningVacuum, StatementError, TableId,
+    VacuumStep,
 };
 use crate::procarray::HeldSnapshot;
 use crate::vacuum::{VacuumOptions, Vacuumed};
@@ -43,6 +44,8 @@ enum Kind {
     Vacuum {
         running: Box<RunningVacuum>,
         then_analyze: bool,
+        /// Whether it has asked for the lock on the table's end in vain.
+        is_locked: bool,
     },
     /// ANALYZE has read the table, and its snapshot is held until it is done.
     Analyze {
@@ -59,6 +62,18 @@ impl Worker {
             queue,
             job: None,
         }
+    }
+
+    /// Whether it waits for the lock on its table's end.
+    pub fn waits_for_lock(&self) -> bool {
+        let kind = self.job.as_ref().map(|job| &job.kind);
+        matches!(
+            kind,
+            Some(Kind::Vacuum {
+                is_locked: true,
+                ..
+            })
+        )
     }
 
     /// What it has begun and not ended.
@@ -90,6 +105,7 @@ impl Autovacuum {
                 Kind::Vacuum {
                     running,
                     then_analyze,
+                    is_locked,
                 } => {
                     let before = db.wal().pages().dirtied();
                     let speedup = db.vacuum_index_speedup(running);
@@ -102,8 +118,9 @@ impl Autovacuum {
                     let read = match step {
                         VacuumStep::Pages(pages) => (pages, 2),
                         VacuumStep::IndexPages(pages) => (pages, 1),
-                        VacuumStep::Done(_) => (0, 0),
+                        VacuumStep::Locked | VacuumStep::Done(_) => (0, 0),
                     };
+                    *is_locked = step == VacuumStep::Locked;
                     let hurries = running.hurries();
                     match step {
                         VacuumStep::Pages(_) | VacuumStep::IndexPages(_) => {
@@ -121,6 +138,7 @@ impl Autovacuum {
                             };
                             self.go_on(position, job, cost_s / at_once);
                         }
+                        VacuumStep::Locked => self.go_on(position, job, LOCK_WAIT_INTERVAL_S),
                         VacuumStep::Done(done) => {
                             let then_analyze = *then_analyze;
                             self.end_vacuum(position, &job, &done, db);
@@ -205,6 +223,7 @@ impl Autovacuum {
                     kind: Kind::Vacuum {
                         running,
                         then_analyze: needs.analyze,
+                        is_locked: false,
                     },
                 });
                 return;

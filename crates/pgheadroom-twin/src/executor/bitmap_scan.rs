@@ -44,7 +44,7 @@ impl Database {
         action: &Action<'_>,
     ) -> Result<u64, StatementError> {
         let keys = self.tables[table.0].codes_between(index, (low, high))?;
-        let statement = self.begin_statement();
+        let statement = self.begin_statement_on(table);
         let of = &self.tables[table.0];
         let index = of.btree_position(index);
         let tids = of.bitmap(index, &keys);

@@ -39,7 +39,7 @@ impl Database {
         table: TableId,
         rows: impl IntoIterator<Item = CopyRow<'a>>,
     ) -> Result<u64, StatementError> {
-        self.begin_statement();
+        self.begin_statement_on(table);
         let mut bulk = BulkInsert::default();
         let (mut batch, mut batch_bytes, mut count) = (Vec::new(), 0_u64, 0);
         for row in rows {

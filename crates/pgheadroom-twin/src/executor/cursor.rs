@@ -31,16 +31,6 @@ enum State {
     Seq(SeqScan, usize),
 }
 
-impl Cursor {
-    /// The table that it reads.
-    pub const fn table(&self) -> TableId {
-        match &self.state {
-            State::Index(scan) => scan.table,
-            State::Seq(scan, _) => scan.table,
-        }
-    }
-}
-
 impl Database {
     /// DECLARE CURSOR FOR SELECT, of the rows with keys from `low` to `high`.
     pub fn open_cursor(&mut self, table: TableId, by: CursorScan, low: i64, high: i64) {

@@ -62,7 +62,7 @@ impl Database {
         limit: usize,
         action: &Action<'_>,
     ) -> Result<u64, StatementError> {
-        let statement = self.begin_statement();
+        let statement = self.begin_statement_on(id);
         let (mut keys, stopped) = self.lock_head(id, head, limit, statement)?;
         keys.sort_unstable();
         let found = self.change_rows(id, head, &keys, action, statement);

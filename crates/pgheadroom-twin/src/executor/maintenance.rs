@@ -1,7 +1,7 @@
 //! Commands that keep a table in order, as a person or cron runs them.
 
 use crate::executor::rewrite::Keeps;
-use crate::executor::{Database, Relation, StatementError, TableId};
+use crate::executor::{Database, Relation, StatementError, TableId, WaitingVacuum};
 use crate::vacuum::VacuumOptions;
 
 /// A command.
@@ -35,14 +35,18 @@ impl Maintenance {
 }
 
 impl Database {
-    /// Runs a command on a table.
+    /// Runs a command on a table; a VACUUM that has to wait for the lock on the table's end.
     ///
     /// # Errors
     /// [`StatementError`] of what the twin does not play, or a server's command fails with.
     ///
     /// # Panics
     /// Inside a transaction.
-    pub fn maintain(&mut self, table: TableId, what: Maintenance) -> Result<(), StatementError> {
+    pub(crate) fn maintain(
+        &mut self,
+        table: TableId,
+        what: Maintenance,
+    ) -> Result<Option<WaitingVacuum>, StatementError> {
         match what {
             Maintenance::Vacuum { freeze, parallel } => {
                 let options = VacuumOptions {
@@ -50,7 +54,7 @@ impl Database {
                     max_workers: parallel,
                     ..VacuumOptions::default()
                 };
-                self.vacuum_as(table, options)?;
+                return self.begin_vacuum_as(table, options);
             }
             Maintenance::Analyze => self.analyze_alone(table),
             Maintenance::Reindex(index) => self.reindex(table, index)?,
@@ -68,7 +72,7 @@ impl Database {
                 self.rewrite_as(table, Keeps::InOrder(btree))?;
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// It writes its statistics to the catalogue, so it has a number; of a table without rows there

@@ -3,7 +3,7 @@
 use pgheadroom_layout::{BlockNumber, OffsetNumber};
 
 use crate::btree::ScannedPage;
-use crate::executor::{Database, Relation, Scanned, SessionId, TableId};
+use crate::executor::{Scanned, SessionId, TableId};
 use crate::page::Tid;
 use crate::transaction::Xid;
 
@@ -138,31 +138,12 @@ pub(super) struct Waiting {
     pub rows_done: usize,
 }
 
-impl Database {
-    /// Whether a statement waits that has found rows of the table, or a cursor reads it: it may
-    /// come back to TIDs that it knows, whose pages have to stay until then.
-    ///
-    /// Source: `ConditionalLockRelation` in `lazy_truncate_heap`,
-    /// src/backend/access/heap/vacuumlazy.c (REL_18_STABLE): who reads has a lock on the table. A
-    /// VACUUM of 18.4 tried for 5 s and left the table's 50 pages while an UPDATE waited, and 6
-    /// when it had ended.
-    pub(super) fn is_scanned(&self, relation: Relation) -> bool {
-        let mut parked = self.sessions.parked.iter();
-        let is_parked = parked.any(|waiting| {
-            waiting.xid.is_valid() && waiting.statement.table() == Some(relation.table)
-        });
-        let mut cursors = self.sessions.cursors.iter();
-        let is_open = cursors.any(|cursor| cursor.table() == relation.table);
-        !relation.is_toast && (is_parked || is_open)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::executor::{
-        Action, Assignment, Assignments, Change, ColumnDefinition, IndexDefinition, StatementError,
-        TableDefinition,
+        Action, Assignment, Assignments, Change, ColumnDefinition, Database, IndexDefinition,
+        StatementError, TableDefinition,
     };
     use crate::wal::WalSettings;
     use pgheadroom_layout::{HeapFillfactor, PgVersion};

@@ -51,6 +51,7 @@ impl Table {
         let mark = Mark {
             rows: self.session.undo.len(),
             texts: self.session.undo_texts.len(),
+            locked_by: self.session.locked_by,
         };
         self.session.marks.push(mark);
         if let Some(toast) = &mut self.toast {
@@ -65,9 +66,13 @@ impl Table {
         }
     }
 
-    /// The values that the innermost part replaced are back.
+    /// The values that the innermost part replaced are back, and the lock is free if it took that.
+    ///
+    /// Source: `ResourceOwnerRelease` of locks in `AbortSubTransaction`,
+    /// src/backend/access/transam/xact.c (REL_18_STABLE).
     fn undo_part(&mut self) {
         let mark = self.session.marks.pop().expect("a part");
+        self.session.locked_by = mark.locked_by;
         for (_, new) in self.session.undo_texts.drain(mark.texts..) {
             self.values.texts.remove(new);
         }

@@ -133,12 +133,13 @@ impl Database {
         of.values.row_type.value(key.column, slot, &of.values.texts)
     }
 
-    /// Finds the row referred to, and locks it.
+    /// Finds the row referred to, and locks it; the table stays locked with it.
     fn lock_parent(&mut self, key: ForeignKey, value: &Value) -> Result<(), StatementError> {
         self.statement += 1;
         self.procs.take_snapshot();
         let statement = self.statement;
         let table = &mut self.tables[key.parent.0];
+        table.session.locked_by = self.procs.lxid();
         let value = table.indexes.btrees[key.index].code_of_value(0, value);
         let mut next = table.indexes.btrees[key.index].tree.scan_start(&[value]);
         let mut last_block = None;

@@ -67,7 +67,7 @@ impl Database {
             .tid(row)
             .filter(|_| self.may_use_fast_path())?;
         let root = of.heap.root_of(cached, row, &self.procs)?;
-        let statement = self.begin_statement();
+        let statement = self.begin_statement_on(table);
         let of = &mut self.tables[table.0];
         let wal = RefCell::new(&mut self.wal);
         let mut heap = HeapAccess::new(of.heap_parts(), &self.procs, &wal, None);
@@ -132,7 +132,7 @@ impl Database {
         index: usize,
         low: &[i64],
     ) -> IndexScan {
-        let statement = self.begin_statement();
+        let statement = self.begin_statement_on(table);
         let of = &mut self.tables[table.0];
         let index = of.btree_position(index);
         let tree = &mut of.indexes.btrees[index].tree;
@@ -283,7 +283,7 @@ impl Database {
     pub(super) fn begin_seq_scan(&mut self, table: TableId) -> SeqScan {
         SeqScan {
             table,
-            statement: self.begin_statement(),
+            statement: self.begin_statement_on(table),
             found_rows: 0,
             block: 0,
             pages: self.tables[table.0].heap.page_count(),

@@ -133,9 +133,10 @@ impl Database {
         self.procs.keep_snapshot();
     }
 
-    /// A statement of the active session that touches none of the tables: it has a snapshot, and
-    /// gives its transaction a number if it writes.
-    pub(crate) fn run_elsewhere(&mut self, writes: bool) {
+    /// A statement of the active session that touches no row that is here: it has a snapshot and
+    /// the lock on its table, and gives its transaction a number if it writes.
+    pub(crate) fn run_elsewhere(&mut self, table: TableId, writes: bool) {
+        self.tables[table.0].session.locked_by = self.procs.lxid();
         self.procs.begin_statement();
         if writes {
             self.procs.assign();

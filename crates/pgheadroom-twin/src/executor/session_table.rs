@@ -10,10 +10,15 @@ use crate::executor::concurrent_changes::ConcurrentChange;
 use crate::executor::foreign_key::ForeignKey;
 use crate::heap::InsertTargetBlock;
 use crate::page::Tid;
+use crate::procarray::ProcArray;
+use crate::transaction::LocalTransactionId;
 
 /// What one session knows of one table, and has done to it in its transaction.
 #[derive(Debug, Default)]
 pub(super) struct SessionTable {
+    /// Its transaction that has locked the table last, as each statement on it does: nobody waits
+    /// for these locks but who wants to cut off the table's end.
+    pub locked_by: LocalTransactionId,
     /// Where it inserted last.
     ///
     /// Source: `smgr_targblock` in `SMgrRelationData`, src/include/storage/smgr.h (REL_18_STABLE).
@@ -110,6 +115,12 @@ impl SessionTables {
         all
     }
 
+    /// Whether a session other than the active one is in a transaction that has locked the table.
+    pub fn are_locked_beside(&self, procs: &ProcArray) -> bool {
+        let mut parts = self.parts.iter().enumerate();
+        parts.any(|(session, part)| procs.runs_beside(session, part.locked_by))
+    }
+
     /// Where sessions inserted last is forgotten.
     pub fn forget_targets(&mut self) {
         for part in &mut self.parts {
@@ -139,6 +150,8 @@ impl DerefMut for SessionTables {
 pub(super) struct Mark {
     pub rows: usize,
     pub texts: usize,
+    /// Which transaction had locked the table then: what a part locks is free when it is undone.
+    pub locked_by: LocalTransactionId,
 }
 
 /// Index entries that a new row version still has to get.

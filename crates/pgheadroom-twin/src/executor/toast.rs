@@ -91,15 +91,18 @@ impl Toast {
         self.values.as_ref()?.get(&value_id)
     }
 
-    /// Stores a value in chunks; its OID.
+    /// Stores a value in chunks; its OID. The lock on the TOAST table stays to the end of the
+    /// transaction.
     ///
-    /// Source: `toast_save_datum`, src/backend/access/common/toast_internals.c (REL_18_STABLE).
+    /// Source: `toast_save_datum`, src/backend/access/common/toast_internals.c (REL_15_STABLE,
+    /// REL_18_STABLE), which closes the table with `NoLock`.
     fn save(
         &mut self,
         column: usize,
         stored_bytes: u32,
         to: &mut Writer<'_>,
     ) -> Result<u32, StatementError> {
+        self.table.session.locked_by = to.procs.lxid();
         let mut kept = self.kept_ids.iter();
         let value_id = match kept.find(|&&(of, _)| of == column) {
             Some(&(_, value_id)) => value_id,
@@ -122,12 +125,16 @@ impl Toast {
         Ok(value_id)
     }
 
-    /// Reads a value's chunks, and deletes them if asked.
+    /// Reads a value's chunks, and deletes them if asked: then the lock stays, as above.
     ///
-    /// Source: `heap_fetch_toast_slice`, src/backend/access/heap/heaptoast.c, and
-    /// `toast_delete_datum`, src/backend/access/common/toast_internals.c (REL_18_STABLE).
+    /// Source: `heap_fetch_toast_slice`, src/backend/access/heap/heaptoast.c; `toast_fetch_datum`,
+    /// src/backend/access/common/detoast.c, which unlocks the table; `toast_delete_datum`,
+    /// src/backend/access/common/toast_internals.c, which does not (REL_15_STABLE, REL_18_STABLE).
     fn read(&mut self, value_id: u32, deletes: bool, to: &mut Writer<'_>) {
         let table = &mut self.table;
+        if deletes {
+            table.session.locked_by = to.procs.lxid();
+        }
         let key = [i64::from(value_id)];
         let mut next = table.indexes.btrees[0].tree.scan_start(&key);
         let mut last_block = None;

@@ -17,9 +17,11 @@ use crate::wal::Wal;
 
 mod heap_log;
 mod index_pass;
+mod whole;
 mod workers;
 
 use heap_log::HeapLog;
+pub(crate) use whole::WaitingVacuum;
 pub use workers::ParallelSettings;
 
 /// A VACUUM of a table, or of its TOAST table, in progress.
@@ -40,7 +42,19 @@ pub struct RunningVacuum {
     is_last_round: bool,
     /// What the last pass over each B-tree found, if there was any.
     passes: Vec<Option<BulkDeletion>>,
+    /// How often the lock on the table's end was asked for in vain.
+    lock_retry: u32,
 }
+
+/// Seconds from one try to lock the table's end to the next.
+///
+/// Source: `VACUUM_TRUNCATE_LOCK_WAIT_INTERVAL`, src/backend/access/heap/vacuumlazy.c
+/// (REL_15_STABLE, REL_18_STABLE), in milliseconds.
+pub(crate) const LOCK_WAIT_INTERVAL_S: f64 = 0.05;
+/// So many tries follow the first one; after them the end stays.
+///
+/// Source: `VACUUM_TRUNCATE_LOCK_TIMEOUT`, vacuumlazy.c, in these intervals.
+pub(crate) const LOCK_RETRIES: u32 = 100;
 
 impl RunningVacuum {
     /// Whether the table is so old that nothing but freezing is done, without sleeping.
@@ -73,6 +87,10 @@ pub enum VacuumStep {
     Pages(u32),
     /// So many pages of an index.
     IndexPages(u32),
+    /// Nothing: the end would be cut off, but somebody is in a transaction that has locked the
+    /// table. The next step asks again, which a server does [`LOCK_WAIT_INTERVAL_S`] later, and
+    /// after [`LOCK_RETRIES`] more the end stays.
+    Locked,
     /// It is over.
     Done(Vacuumed),
 }
@@ -234,76 +252,6 @@ impl Database {
             || multixact_age > self.freeze_ages.multixact.of_failsafe()
     }
 
-    /// VACUUM.
-    ///
-    /// # Errors
-    /// As [`Database::vacuum_step`].
-    ///
-    /// # Panics
-    /// Inside a transaction.
-    ///
-    /// Source: `heap_vacuum_rel`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
-    /// Differs: as `crate::vacuum`; records of the catalogue are left out.
-    pub fn vacuum(&mut self, table: TableId) -> Result<(), StatementError> {
-        self.vacuum_as(table, VacuumOptions::default()).map(drop)
-    }
-
-    /// VACUUM with options; whether there are indexes is taken from the table.
-    ///
-    /// # Errors
-    /// As [`Database::vacuum_step`].
-    ///
-    /// # Panics
-    /// Inside a transaction.
-    pub fn vacuum_as(
-        &mut self,
-        table: TableId,
-        options: VacuumOptions,
-    ) -> Result<Vacuumed, StatementError> {
-        let done = self.vacuum_whole(table, false, options)?;
-        self.vacuum_toast(table, options)?;
-        Ok(done)
-    }
-
-    /// What follows a table's own VACUUM with default options: that of its TOAST table.
-    ///
-    /// # Errors
-    /// As [`Database::vacuum_step`].
-    pub(crate) fn end_vacuum(&mut self, table: TableId) -> Result<(), StatementError> {
-        self.vacuum_toast(table, VacuumOptions::default())
-    }
-
-    fn vacuum_toast(
-        &mut self,
-        table: TableId,
-        options: VacuumOptions,
-    ) -> Result<(), StatementError> {
-        if self.tables[table.0].toast.is_some() {
-            self.vacuum_whole(table, true, options)?;
-        }
-        Ok(())
-    }
-
-    fn vacuum_whole(
-        &mut self,
-        table: TableId,
-        is_toast: bool,
-        options: VacuumOptions,
-    ) -> Result<Vacuumed, StatementError> {
-        self.procs.begin_statement();
-        self.procs.compute_horizons();
-        let mut running = self.begin_vacuum(Relation { table, is_toast }, options);
-        let done = loop {
-            match self.vacuum_step(&mut running) {
-                Ok(VacuumStep::Done(done)) => break Ok(done),
-                Ok(_) => {}
-                Err(error) => break Err(error),
-            }
-        };
-        self.procs.commit(); // its snapshot goes, and the horizon with it
-        done
-    }
-
     /// A VACUUM that removes what nobody can see now, and is carried out by
     /// [`Database::vacuum_step`].
     ///
@@ -337,6 +285,7 @@ impl Database {
             open: None,
             is_last_round: false,
             passes: vec![None; table.indexes.btrees.len()],
+            lock_retry: 0,
         }
     }
 
@@ -358,8 +307,8 @@ impl Database {
             running.scan.hurry();
             running.phase = Phase::Reclaim;
         }
-        if running.phase == Phase::End && self.is_scanned(running.relation) {
-            running.scan.keep_end();
+        if running.phase == Phase::End && !self.may_cut_end(running) {
+            return Ok(VacuumStep::Locked);
         }
         let table = &mut self.tables[running.relation.table.0];
         let table = if running.relation.is_toast {
@@ -393,6 +342,29 @@ impl Database {
             }
         }
         step
+    }
+
+    /// Whether a VACUUM that is at its end need not wait for a lock any more: nobody has one who
+    /// would be in the way, or nothing is to be cut off, as when it has waited long enough.
+    ///
+    /// Source: `lazy_truncate_heap`, src/backend/access/heap/vacuumlazy.c (REL_15_STABLE,
+    /// REL_18_STABLE). Differs: who waits meanwhile for the lock that it has got does not make it
+    /// stop (`VACUUM_TRUNCATE_LOCK_CHECK_INTERVAL`).
+    fn may_cut_end(&self, running: &mut RunningVacuum) -> bool {
+        let is_locked = running.scan.should_attempt_truncation()
+            && self
+                .relation(running.relation)
+                .session
+                .are_locked_beside(&self.procs);
+        if !is_locked {
+            return true;
+        }
+        running.lock_retry += 1;
+        let gives_up = running.lock_retry > LOCK_RETRIES;
+        if gives_up {
+            running.scan.keep_end();
+        }
+        gives_up
     }
 
     /// About how many pages of the table and its indexes a VACUUM has before it. How many of those

@@ -1,13 +1,14 @@
 //! How transactions end: their numbers are in progress no more, and known as aborted if they are.
 
 use crate::procarray::{NO_SLOT, NO_XID, ProcArray};
-use crate::transaction::Xid;
+use crate::transaction::{LocalTransactionId, Xid};
 
 impl ProcArray {
     /// Ends the transaction; its number, if it had one.
     ///
     /// Source: `ProcArrayEndTransaction`, procarray.c.
     pub fn commit(&mut self) -> Option<Xid> {
+        self.mine.ended += 1;
         self.mine.cursor = None;
         self.mine.cursor_slot = None;
         self.mine.xmin = None;
@@ -29,6 +30,7 @@ impl ProcArray {
             self.commit()
         } else {
             let other = &mut self.others[backend];
+            other.ended += 1;
             (other.xmin, other.slot, other.fetched) = (None, None, None);
             (self.oldest[backend], self.slots[backend]) = (NO_XID, NO_SLOT);
             let xid = other.xid.take();
@@ -41,7 +43,19 @@ impl ProcArray {
         xid.expect("a transaction that has changed something")
     }
 
-    /// The next transaction has begun, changed something, and ended.
+    /// The transaction that the active backend is in, or begins next.
+    #[inline]
+    pub(crate) const fn lxid(&self) -> LocalTransactionId {
+        LocalTransactionId(self.mine.ended + 1)
+    }
+
+    /// Whether a backend other than the active one is in this transaction.
+    pub(crate) fn runs_beside(&self, backend: usize, lxid: LocalTransactionId) -> bool {
+        backend != self.active && self.others[backend].ended + 1 == lxid.0
+    }
+
+    /// The next transaction has begun, changed something, and ended: of the only backend, nobody
+    /// beside which asks for its locks.
     ///
     /// # Panics
     /// As [`ProcArray::assign`].

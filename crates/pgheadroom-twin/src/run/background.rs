@@ -103,11 +103,35 @@ impl BackgroundProcesses {
     /// # Errors
     /// What autovacuum meets that the twin cannot play, and its table.
     pub fn happen(&mut self, due: Due, db: &mut Database) -> Result<(), (StatementError, TableId)> {
+        self.happen_late(due, db)?;
+        self.begun += 1;
+        Ok(())
+    }
+
+    /// Whether a worker of autovacuum waits for the lock on a table's end.
+    pub fn waits_for_lock(&self) -> bool {
+        let autovacuum = self.autovacuum.as_ref();
+        autovacuum.is_some_and(Autovacuum::waits_for_lock)
+    }
+
+    /// The transaction begins, and what should have happened before happens in the midst of it.
+    pub const fn put_off(&mut self) {
+        self.begun += 1;
+    }
+
+    /// Does that.
+    ///
+    /// # Errors
+    /// As [`Self::happen`].
+    pub fn happen_late(
+        &mut self,
+        due: Due,
+        db: &mut Database,
+    ) -> Result<(), (StatementError, TableId)> {
         self.until(due.now_s, db)?;
         if let Some(checkpointer) = self.checkpointer.as_mut().filter(|_| due.checks_wal) {
             checkpointer.checkpoint_if_due(due.now_s, db);
         }
-        self.begun += 1;
         Ok(())
     }
 

@@ -252,7 +252,7 @@ impl Clients {
         let done = if is_here {
             perform(db, operation)
         } else {
-            db.run_elsewhere(writes(operation));
+            db.run_elsewhere(operation.table(), writes(operation));
             Ok(1)
         };
         self.after(client, done, schedule, db)

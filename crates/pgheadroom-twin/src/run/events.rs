@@ -4,22 +4,23 @@
 //! profile + conditions -> Plan -> Events: [at transaction 1200: CHECKPOINT, at 5000: hold, ...]
 //! ```
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::executor::{
-    Database, Maintenance, Model, Relation, RunningVacuum, StatementError, TableId, VacuumStep,
-};
+use crate::clock::Pace;
+use crate::executor::{Database, Maintenance, Model, StatementError, TableId};
 use crate::procarray::HeldSnapshot;
 use crate::procarray::Isolation;
 use crate::profile::{self, MachineSpec, ProfileError, ProfileSpec, SampleSpec, ServerSpec};
 use crate::run::background::Timing;
 use crate::run::elsewhere::Whole;
+use crate::run::end_locks::{EndLocks, Moment};
 use crate::run::maintenance;
 use crate::run::rewrites::{self, RewriteAt, RewriteDone, SpreadRewrite};
+use crate::run::spread_vacuum::{Progress, SpreadVacuum};
 use crate::run::standing::Standing;
 use crate::run::support;
 use crate::run::within::{part, table_of};
-use crate::vacuum::VacuumOptions;
 use pgheadroom_layout::HeapFillfactor;
 
 /// What a server does by itself.
@@ -99,6 +100,8 @@ pub struct Conditions {
     pub models: Vec<Arc<dyn Model>>,
     /// Whether the order of the tables is measured, before the run and after it.
     pub order: bool,
+    /// How long the run takes, in seconds, if somebody has measured it.
+    pub duration_s: Option<f64>,
     /// How often clients stand still, if somebody has measured it.
     pub standing: Option<Standing>,
     /// Transactions of each client by stretch of the run, if somebody has measured them.
@@ -162,6 +165,8 @@ pub struct Plan {
     pub interleaving: u64,
     /// Transactions a second, if they come at a rate.
     pub rate_per_s: Option<f64>,
+    /// Transactions a second, where anything tells.
+    pub per_s: Option<f64>,
     /// How long clients' snapshots last.
     pub isolation: Isolation,
     /// How often clients stand still, if somebody has measured it.
@@ -265,6 +270,7 @@ impl Plan {
             transactions_each: transactions.div_ceil(u64::from(spec.run.clients)),
             interleaving: conditions.interleaving,
             rate_per_s: spec.run.rate_per_s,
+            per_s: per_s(spec, conditions, transactions),
             standing: conditions.standing.clone(),
             course: conditions.course.clone(),
             machine: spec.run.machine,
@@ -277,6 +283,21 @@ impl Plan {
             actions,
         })
     }
+}
+
+/// How many transactions end in a second: as somebody has measured it, by the clock, or as the
+/// profile has it.
+fn per_s(spec: &ProfileSpec, conditions: &Conditions, transactions: u64) -> Option<f64> {
+    #[allow(clippy::cast_precision_loss)] // fewer than 2^53
+    let within = |duration_s: f64| transactions as f64 / duration_s;
+    let by_clock = conditions.timing.map(|timing| match timing.pace {
+        Pace::Even { per_s } => per_s,
+        Pace::Arrivals { duration_s } => within(duration_s),
+    });
+    let measured = conditions.duration_s.map(within);
+    let stated = spec.run.rate_per_s.or(spec.run.duration_s.map(within));
+    let per_s = measured.or(by_clock).or(stated);
+    per_s.filter(|per_s| per_s.is_finite() && *per_s > 0.0)
 }
 
 /// The whole that a sample stands for. Branches and tellers are there whole when their scale is.
@@ -319,65 +340,14 @@ pub(super) struct Events<'a> {
     rewritten: Vec<RewriteDone>,
     /// How many commands rows were put elsewhere by.
     moved: usize,
+    /// VACUUMs that wait for the lock on their table's end.
+    end_locks: EndLocks,
+    /// Commands that are due, whose session's VACUUM is among these.
+    late: VecDeque<(TableId, Maintenance)>,
 }
 
-/// A VACUUM whose pages are looked at evenly between two times.
-#[derive(Debug)]
-struct SpreadVacuum {
-    running: RunningVacuum,
-    table: TableId,
-    /// After how many transactions it begins and ends.
-    from: u64,
-    until: u64,
-    /// Pages of the table and its indexes: looked at, and to be looked at in all, about.
-    done: u64,
-    pages: u64,
-}
-
-impl SpreadVacuum {
-    fn begin(table: TableId, from: u64, until: u64, db: &Database) -> Self {
-        let relation = Relation {
-            table,
-            is_toast: false,
-        };
-        let running = db.begin_vacuum(relation, VacuumOptions::BY_ITSELF);
-        Self {
-            pages: db.vacuum_pages_left(&running),
-            running,
-            table,
-            from,
-            until,
-            done: 0,
-        }
-    }
-
-    /// Goes on to where it is after so many transactions; whether it is over. One that a server's
-    /// would fail in is: autovacuum says so in the log alone.
-    fn go_on(&mut self, transactions: u64, db: &mut Database) -> Result<bool, StatementError> {
-        let is_last = transactions >= self.until;
-        let passed = transactions - self.from;
-        while is_last || self.done * (self.until - self.from) < self.pages * passed {
-            let step = match db.vacuum_step(&mut self.running) {
-                Err(error) if error.ends_vacuum() => return Ok(true),
-                step => step?,
-            };
-            match step {
-                // The first pass is over, and it is known how many pages the second one has.
-                VacuumStep::Pages(0) => {
-                    self.pages = self.done + db.vacuum_pages_left(&self.running);
-                }
-                VacuumStep::Pages(pages) | VacuumStep::IndexPages(pages) => {
-                    self.done += u64::from(pages);
-                }
-                VacuumStep::Done(_) => {
-                    db.end_vacuum(self.table)?;
-                    return Ok(true);
-                }
-            }
-        }
-        Ok(false)
-    }
-}
+/// How often rows were put elsewhere so far, or what a command has met, and its table.
+type Happened = Result<usize, (StatementError, TableId)>;
 
 impl<'a> Events<'a> {
     pub fn new(plan: &'a Plan) -> Self {
@@ -388,12 +358,36 @@ impl<'a> Events<'a> {
             rewrites: Vec::new(),
             rewritten: Vec::new(),
             moved: 0,
+            end_locks: EndLocks::default(),
+            late: VecDeque::new(),
         }
+    }
+
+    /// When a VACUUM that waits for a lock tries again.
+    pub const fn tries_at(&self) -> f64 {
+        self.end_locks.next()
+    }
+
+    /// It does, if it is time.
+    ///
+    /// # Errors
+    /// As [`Self::happen`].
+    pub fn try_again(
+        &mut self,
+        now: f64,
+        db: &mut Database,
+    ) -> Result<(), (StatementError, TableId)> {
+        self.end_locks.try_again(now, db)
+    }
+
+    /// Whether the first command that was late may begin.
+    fn has_late(&self) -> bool {
+        !self.late.is_empty() && !self.end_locks.keep_commands()
     }
 
     /// Nothing is due before so many transactions.
     pub fn quiet_until(&self) -> u64 {
-        if self.vacuums.is_empty() && self.rewrites.is_empty() {
+        if self.vacuums.is_empty() && self.rewrites.is_empty() && !self.has_late() {
             self.left.first().map_or(u64::MAX, |&(at, _)| at)
         } else {
             0
@@ -404,26 +398,32 @@ impl<'a> Events<'a> {
     /// command that locks the table.
     pub fn needs_quiet(&self, transactions: u64) -> bool {
         let mut due = self.left.iter().take_while(|&&(at, _)| at <= transactions);
-        let begins = due.any(|&(_, action)| action.is_exclusive());
+        let keeps = self.end_locks.keep_commands();
+        let is_late = |action| keeps && matches!(action, Action::Maintain(..));
+        let begins = due.any(|&(_, action)| action.is_exclusive() && !is_late(action))
+            || (!keeps && self.late.iter().any(|(_, what)| what.is_exclusive()));
         let mut rewrites = self.rewrites.iter();
         begins || rewrites.any(|rewrite| rewrite.until() <= transactions)
     }
 
-    /// Does what is due after so many transactions; how often rows were put elsewhere so far.
+    /// Does what is due after so many transactions, at this time of the run.
     ///
     /// # Errors
     /// What a command meets that the twin cannot play, or that a server fails with, and its table.
-    pub fn happen(
-        &mut self,
-        transactions: u64,
-        db: &mut Database,
-    ) -> Result<usize, (StatementError, TableId)> {
-        self.begin_and_end(transactions, db)?;
-        for mut vacuum in std::mem::take(&mut self.vacuums) {
+    pub fn happen(&mut self, transactions: u64, moment: Moment, db: &mut Database) -> Happened {
+        while self.has_late()
+            && let Some((table, what)) = self.late.pop_front()
+        {
+            self.maintain(table, what, moment, db)?;
+        }
+        self.begin_and_end(transactions, moment, db)?;
+        for vacuum in std::mem::take(&mut self.vacuums) {
             let table = vacuum.table;
             let gone_on = vacuum.go_on(transactions, db);
-            if !gone_on.map_err(|error| (error, table))? {
-                self.vacuums.push(vacuum);
+            match gone_on.map_err(|error| (error, table))? {
+                Progress::Goes(vacuum) => self.vacuums.push(vacuum),
+                Progress::Waits(vacuum) => self.end_locks.wait(vacuum, false, moment),
+                Progress::Over => {}
             }
         }
         if !self.rewrites.is_empty() {
@@ -437,6 +437,32 @@ impl<'a> Events<'a> {
         &self.rewritten
     }
 
+    /// A command of another session, which does one after the other.
+    fn maintain(
+        &mut self,
+        table: TableId,
+        what: Maintenance,
+        moment: Moment,
+        db: &mut Database,
+    ) -> Result<(), (StatementError, TableId)> {
+        if self.end_locks.keep_commands() {
+            self.late.push_back((table, what));
+            return Ok(());
+        }
+        let waits = db.maintain(table, what).map_err(|error| (error, table))?;
+        if let Some(vacuum) = waits {
+            self.end_locks.wait(vacuum, true, moment);
+        }
+        self.moved += 1;
+        Ok(())
+    }
+
+    /// The table has new files: no VACUUM goes on that has begun with the old ones.
+    fn forget_vacuums_of(&mut self, table: TableId) {
+        self.vacuums.retain(|vacuum| vacuum.table != table);
+        self.end_locks.forget(table);
+    }
+
     fn copy(
         &mut self,
         transactions: u64,
@@ -447,7 +473,7 @@ impl<'a> Events<'a> {
             let of_table = |error| (error, table);
             if rewrite.until() <= transactions {
                 let done = rewrite.end(db).map_err(of_table)?;
-                self.vacuums.retain(|vacuum| vacuum.table != done.table);
+                self.forget_vacuums_of(done.table);
                 self.rewritten.push(done);
             } else {
                 rewrite.go_on(transactions, db).map_err(of_table)?;
@@ -460,6 +486,7 @@ impl<'a> Events<'a> {
     fn begin_and_end(
         &mut self,
         transactions: u64,
+        moment: Moment,
         db: &mut Database,
     ) -> Result<(), (StatementError, TableId)> {
         while let Some((&(at, action), rest)) = self.left.split_first() {
@@ -485,18 +512,14 @@ impl<'a> Events<'a> {
                 Action::Rewrite(table) => {
                     let done = rewrites::at_once(table, at, db);
                     let done = done.map_err(|error| (error, table))?;
-                    self.vacuums.retain(|vacuum| vacuum.table != table);
+                    self.forget_vacuums_of(table);
                     self.rewritten.push(done);
                 }
                 Action::RewriteOnline(table, until) => {
                     let begun = SpreadRewrite::begin(table, at, until, db);
                     self.rewrites.push(begun.map_err(|error| (error, table))?);
                 }
-                Action::Maintain(table, what) => {
-                    let done = db.maintain(table, what);
-                    done.map_err(|error| (error, table))?;
-                    self.moved += 1;
-                }
+                Action::Maintain(table, what) => self.maintain(table, what, moment, db)?,
                 Action::Hold(number) => {
                     self.held.push((number, db.procs_mut().hold()));
                 }

@@ -5,12 +5,13 @@
 //! several         begin -> statements by the schedule ~~ others' -> end
 //! ```
 
-use crate::executor::{Database, SessionId, StatementError, TableId};
+use crate::executor::{Database, LOCK_WAIT_INTERVAL_S, SessionId, StatementError, TableId};
 use crate::profile::{Monitor, ProfileError, load};
 use crate::run::ahead::Ahead;
-use crate::run::background::BackgroundProcesses;
+use crate::run::background::{BackgroundProcesses, Due};
 use crate::run::clients::Clients;
 use crate::run::elsewhere::Elsewhere;
+use crate::run::end_locks::Moment;
 use crate::run::events::{Events, Plan};
 use crate::run::machine::Asked;
 use crate::run::perform::perform;
@@ -27,6 +28,9 @@ const FEW_TOLD_AT_ONCE: u64 = 8;
 /// in no time.
 const LEAST_TO_GATHER: u64 = 1 << 19;
 
+/// Multiples of the golden section, modulo 1, lie evenly between 0 and 1 however many they are.
+const EVENLY: f64 = 0.618_033_988_749_894_9;
+
 /// A run between its first transaction and its outcome.
 #[derive(Debug)]
 pub(super) struct Running<'a, W> {
@@ -40,6 +44,11 @@ pub(super) struct Running<'a, W> {
     outsider: SessionId,
     schedule: Schedule,
     events: Events<'a>,
+    /// When somebody tries again to lock the end of a table: a VACUUM of those from outside, or
+    /// autovacuum, with what else was due by the clock then.
+    tries_at: f64,
+    put_off: Option<(f64, Due)>,
+    put_off_before: u32,
     ahead: Ahead,
     clients: Clients,
     elsewhere: Option<Elsewhere<W>>,
@@ -74,7 +83,8 @@ impl<'a, W: Workload> Running<'a, W> {
             },
         )
         .of_calls(workload.is_one_call())
-        .along(&plan.course);
+        .along(&plan.course)
+        .at(plan.per_s);
         let ahead = Ahead::new(workload);
         let elsewhere = plan.whole.as_ref().map(|whole| {
             Elsewhere::new(whole, workload, plan.transactions_each, plan.interleaving)
@@ -104,8 +114,11 @@ impl<'a, W: Workload> Running<'a, W> {
             monitor,
             background,
             outsider,
-            schedule,
             events: Events::new(plan),
+            schedule,
+            tries_at: f64::INFINITY,
+            put_off: None,
+            put_off_before: 0,
             ahead,
             elsewhere,
             untold: 0,
@@ -120,6 +133,9 @@ impl<'a, W: Workload> Running<'a, W> {
     /// Carries out everything, and sums it up.
     pub fn finish(mut self) -> Result<Outcome, ProfileError> {
         while let Some(turn) = self.schedule.next() {
+            if self.tries_at <= self.schedule.now() {
+                self.try_locks(self.schedule.now())?;
+            }
             self.db.begin_turn(self.schedule.now());
             match turn {
                 Turn::Begin(client) => self.begin(client)?,
@@ -134,7 +150,9 @@ impl<'a, W: Workload> Running<'a, W> {
         self.db.switch_to(self.outsider);
         self.db.end_extensions();
         self.monitor.advance(self.untold)?;
-        let ended = self.events.happen(self.plan.transactions, self.db);
+        self.try_locks(f64::INFINITY)?;
+        let moment = self.moment();
+        let ended = self.events.happen(self.plan.transactions, moment, self.db);
         ended.map_err(|failed| self.failure(failed))?;
         let background = self.background.take();
         let happened = background.map(|background| background.end(self.db));
@@ -153,6 +171,33 @@ impl<'a, W: Workload> Running<'a, W> {
             rewrites: self.events.rewritten().to_vec(),
             ..outcome(self.db, self.names, self.transactions, self.statements)
         })
+    }
+
+    /// Those who wait for the lock on a table's end try again whose time has come.
+    #[cold]
+    fn try_locks(&mut self, now: f64) -> Result<(), ProfileError> {
+        self.db.switch_to(self.outsider);
+        let tried = self.events.try_again(now, self.db);
+        tried.map_err(|failed| self.failure(failed))?;
+        let due = self.put_off.take_if(|&mut (at, _)| at <= now);
+        if let (Some((_, due)), Some(background)) = (due, &mut self.background) {
+            let happened = background.happen_late(due, self.db);
+            happened.map_err(|failed| self.failure(failed))?;
+        }
+        self.note_tries();
+        Ok(())
+    }
+
+    fn moment(&self) -> Moment {
+        Moment {
+            now: self.schedule.now(),
+            to_next_try: self.schedule.of_seconds(LOCK_WAIT_INTERVAL_S),
+        }
+    }
+
+    fn note_tries(&mut self) {
+        let put_off = self.put_off.as_ref().map_or(f64::INFINITY, |&(at, _)| at);
+        self.tries_at = self.events.tries_at().min(put_off);
     }
 
     /// A turn within a transaction of one of several clients.
@@ -257,6 +302,7 @@ impl<'a, W: Workload> Running<'a, W> {
     fn let_happen(&mut self) -> Result<(), ProfileError> {
         let background = self.background.as_mut();
         let due = background.and_then(|background| background.begin_transaction());
+        let due = due.and_then(|due| self.put_off(due));
         let is_quiet = due.is_none() && self.events.quiet_until() > self.transactions;
         if !self.schedule.is_alone() && !is_quiet {
             self.db.switch_to(self.outsider);
@@ -268,8 +314,10 @@ impl<'a, W: Workload> Running<'a, W> {
         if self.events.quiet_until() > self.transactions {
             return Ok(());
         }
-        let so_far = self.events.happen(self.transactions, self.db);
+        let moment = self.moment();
+        let so_far = self.events.happen(self.transactions, moment, self.db);
         let so_far = so_far.map_err(|failed| self.failure(failed))?;
+        self.note_tries();
         if so_far > self.moved {
             let rewritten = self.events.rewritten();
             if let Some(background) = &mut self.background {
@@ -280,6 +328,24 @@ impl<'a, W: Workload> Running<'a, W> {
             self.ahead.forget_targets();
         }
         Ok(())
+    }
+
+    /// What is due by the clock; nothing while a worker waits for the lock on a table's end, which
+    /// the client that is about to begin cannot have: then that happens in the midst of its turn.
+    #[cold]
+    fn put_off(&mut self, due: Due) -> Option<Due> {
+        let background = self.background.as_mut()?;
+        if self.schedule.is_alone() || !background.waits_for_lock() {
+            return Some(due);
+        }
+        background.put_off();
+        if self.put_off.is_none() {
+            self.put_off_before += 1;
+            let place = (EVENLY * f64::from(self.put_off_before)).fract();
+            self.put_off = Some((self.schedule.within_a_turn(place), due));
+            self.note_tries();
+        }
+        None
     }
 
     /// The only client's update was done where its row lies, and so are those after it that can be,

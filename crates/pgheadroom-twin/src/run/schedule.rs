@@ -46,6 +46,8 @@ pub(super) struct Schedule {
     worked: f64,
     /// Whether each transaction is a procedure's call.
     has_calls: bool,
+    /// Transactions of all clients a second, where that is known.
+    per_s: Option<f64>,
     turns: Turns,
     now: f64,
     /// Whether the only client has ended a transaction and begins the next.
@@ -82,6 +84,7 @@ impl Schedule {
             course: None,
             worked: 0.0,
             has_calls: false,
+            per_s: None,
             turns: Turns::new(clients),
             now: 0.0,
             is_idle: false,
@@ -105,6 +108,12 @@ impl Schedule {
         if self.throttle.is_none() && course.iter().all(|part| part.len() == self.waits.len()) {
             self.course = Course::new(course);
         }
+        self
+    }
+
+    /// The same, where so many transactions end in a second.
+    pub const fn at(mut self, per_s: Option<f64>) -> Self {
+        self.per_s = per_s;
         self
     }
 
@@ -133,6 +142,23 @@ impl Schedule {
     #[inline]
     pub const fn now(&self) -> f64 {
         self.now
+    }
+
+    /// So many seconds from now on, in the unit of its times: by how many transactions end in them
+    /// where that is known, else by how long a statement takes.
+    pub fn of_seconds(&self, seconds: f64) -> f64 {
+        match self.per_s {
+            Some(per_s) if self.ended > 0.0 => seconds * per_s * self.now / self.ended,
+            _ => seconds * self.machine.second,
+        }
+    }
+
+    /// A moment from now on, before a client has begun and ended one more transaction in the mean:
+    /// at this place of that time, from 0 to 1.
+    pub fn within_a_turn(&self, place: f64) -> f64 {
+        #[allow(clippy::cast_precision_loss)] // few clients
+        let clients = self.waits.len() as f64;
+        self.now + place * self.now * clients / self.ended.max(1.0)
     }
 
     /// Who is next; `None` when all have stopped.

@@ -16,6 +16,19 @@ const TRUNCATE_MIN_PAGES: u32 = 1000;
 /// Or this part of the table. Source: `REL_TRUNCATE_FRACTION`, vacuumlazy.c.
 const TRUNCATE_FRACTION: u32 = 16;
 
+impl VacuumScan {
+    /// Whether so much of the end is empty that the lock to cut it off is asked for.
+    ///
+    /// Source: `should_attempt_truncation`, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
+    pub(crate) const fn should_attempt_truncation(&self) -> bool {
+        let freeable = self.rel_pages - self.nonempty_pages;
+        let is_worth_while =
+            freeable >= TRUNCATE_MIN_PAGES || freeable >= self.rel_pages / TRUNCATE_FRACTION;
+        let may_truncate = self.options.truncate && !self.options.failsafe;
+        may_truncate && freeable > 0 && is_worth_while
+    }
+}
+
 impl Heap {
     /// The second pass, after the indexes have lost their entries, and the end.
     pub fn vacuum_reclaim(
@@ -63,18 +76,13 @@ impl Heap {
 
     /// The end is cut off, unless the table has grown meanwhile.
     ///
-    /// Source: `heap_vacuum_rel`, `should_attempt_truncation` and `lazy_truncate_heap`,
-    /// src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
+    /// Source: `heap_vacuum_rel` and `lazy_truncate_heap`, src/backend/access/heap/vacuumlazy.c
+    /// (REL_18_STABLE).
     pub fn vacuum_end(&mut self, scan: VacuumScan, log: &mut impl VacuumLog) -> Vacuumed {
+        let takes_lock = scan.should_attempt_truncation();
         let mut done = scan.done;
-        let end = scan.rel_pages;
-        if scan.options.truncate && !scan.options.failsafe {
-            let freeable = end - scan.nonempty_pages;
-            let is_worth_while =
-                freeable >= TRUNCATE_MIN_PAGES || freeable >= end / TRUNCATE_FRACTION;
-            done.took_lock = freeable > 0 && is_worth_while;
-        }
-        if done.took_lock && self.page_count() == end {
+        done.took_lock = takes_lock;
+        if done.took_lock && self.page_count() == scan.rel_pages {
             done.truncated = self.truncate_empty(scan.nonempty_pages, log);
         }
         done
@@ -119,8 +127,7 @@ impl Heap {
     ///
     /// Source: `lazy_truncate_heap` and `count_nondeletable_pages`,
     /// src/backend/access/heap/vacuumlazy.c (REL_18_STABLE); `RelationTruncate`,
-    /// src/backend/catalog/storage.c. Differs: the lock is had at once, or, where a statement
-    /// waits that has found rows of the table, not at all.
+    /// src/backend/catalog/storage.c. The lock for it has been taken (`Database::vacuum_step`).
     fn truncate_empty(
         &mut self,
         nonempty_pages: u32,

@@ -186,6 +186,7 @@ impl Database {
         let procs = &self.procs;
         let xid = procs.current().unwrap_or(procs.next_xid());
         let of = &mut self.tables[target.table as usize];
+        of.session.locked_by = procs.lxid();
         let snapshot = Snapshot(procs);
         let wal = &mut self.wal;
         let version = (target.row, tid);
