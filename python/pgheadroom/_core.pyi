@@ -690,6 +690,7 @@ def simulate(
     storage: str = "local",
     engine: str = "heap",
     order: bool = False,
+    duration_s: float | None = None,
     standing: tuple[float, Sequence[float], tuple[float, float] | None] | None = None,
     course: Sequence[Sequence[int]] | None = None,
     progress: Progress | None = None,
@@ -712,8 +713,7 @@ def simulate(
         pace: `("even", N)`: N transactions a second; `("arrivals", S)`: at random within S
             seconds. With it and without events, autovacuum and checkpoints go by this clock.
         windows: Windows of the series, which need a pace; 0: none.
-        fillfactors_later: Fillfactors, in percent, that tables get when they are loaded: pages
-            stay as they are.
+        fillfactors_later: Fillfactors, in percent, of tables once loaded: pages stay as they are.
         fillfactors_at: The same in the middle of the run: which, percent, at which fraction of it.
         rewrites: Tables that are rewritten in the middle: which, from and until which fraction of
             the run beside the clients; without an end it is VACUUM FULL.
@@ -721,8 +721,8 @@ def simulate(
         storage: `local`, or `log-structured`: no checkpoints and no images that repair pages.
         engine: How rows are stored once they are loaded: `heap`, `clustered` or `undo`.
         order: Whether the order of the tables is measured, before the run and after it.
-        standing: What share of several clients' transactions stood still on a server, and for how
-            many of another client's each of them did.
+        duration_s: How long the run takes, where somebody has measured it.
+        standing: What share of clients' transactions stood still, and for how many of another's.
         course: Transactions of each client by stretch of a server's run; clients keep to it.
         progress: Tells other threads how far it has come.
 

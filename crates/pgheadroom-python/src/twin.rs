@@ -440,7 +440,7 @@ pub fn drawn_keys(
 #[pyo3(signature = (
     profile_json, server_version, *, interleaving=0, events=None, transactions=None, pace=None,
     windows=0, fillfactors_later=None, fillfactors_at=None, rewrites=None, watch=None,
-    storage="local", engine="heap", order=false, standing=None,
+    storage="local", engine="heap", order=false, duration_s=None, standing=None,
     course=None, progress=None
 ))]
 #[allow(clippy::too_many_arguments)] // Python's keyword arguments
@@ -460,6 +460,7 @@ pub fn simulate(
     storage: &str,
     engine: &str,
     order: bool,
+    duration_s: Option<f64>,
     standing: Option<StandingTuple>,
     course: Option<Vec<Vec<u32>>>,
     progress: Option<Py<Progress>>,
@@ -491,6 +492,7 @@ pub fn simulate(
         .flatten()
         .collect(),
         order,
+        duration_s,
         standing: standing.map(|(share, lengths, inside)| run::Standing {
             share,
             lengths,

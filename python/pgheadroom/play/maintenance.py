@@ -40,6 +40,13 @@ if TYPE_CHECKING:
 _HOLDS_FROM_S = 0.001
 """Shorter statements hold the horizon as those of any client do."""
 
+_LOCK_WAIT_INTERVAL_S = 0.05
+"""
+From one try to lock the end to the next; shorter VACUUMs have had it at once.
+
+Source: VACUUM_TRUNCATE_LOCK_WAIT_INTERVAL, src/backend/access/heap/vacuumlazy.c (REL_18_STABLE).
+"""
+
 _WITHOUT_SNAPSHOT = ("VACUUM ", "SET ")
 _FULL = "VACUUM (FULL)"
 
@@ -77,6 +84,18 @@ def _holds(ran: Ran) -> bool:
     """Whether a statement of ours keeps clients from pruning for longer than theirs do."""
     has_snapshot = ran.sql.startswith(_FULL) or not ran.sql.startswith(_WITHOUT_SNAPSHOT)
     return has_snapshot and ran.ended_s[0] - ran.began_s[0] >= _HOLDS_FROM_S
+
+
+def _span(ran: Ran, ended: Ended) -> Span:
+    """
+    When a command did its work, at the earliest and at the latest.
+
+    A VACUUM may spend the most of its time on waiting for the lock on its table's end.
+    """
+    began, done = ran.shares(ended)
+    is_vacuum = ran.sql.startswith("VACUUM ") and not ran.sql.startswith(_FULL)
+    may_wait = is_vacuum and ran.ended_s[0] - ran.began_s[0] >= _LOCK_WAIT_INTERVAL_S
+    return began if may_wait else (began[0], done[1])
 
 
 def _hold(ran: Ran, ended: Ended) -> Hold:
@@ -147,8 +166,7 @@ class Maintainer:
             line = next((one for one in lines if one.sql == sql), None)
             if line is None:
                 raise MeasurementInvalid(f"the server's log does not say when it ran {sql}")
-            began, done = line.shares(ended)
-            found[n] = began[0], done[1]
+            found[n] = _span(line, ended)
         holds = [_hold(one, ended) for one in ran if _holds(one)]
         return tuple(found[n] for n in sorted(found)), tuple(holds)
 

@@ -52,6 +52,7 @@ class Given:
     """
     What a server's run tells the twin, where a prediction alone cannot know it.
 
+    `operations` are those of a run that is given by its duration, `duration_s` is how long it took.
     `events` are None when nobody looked, and empty when nothing happened. `snapshots` are those
     that were held, from and to which share of the run; None: as the profile wants them.
     `maintained` has from when to when each command of maintenance ran, where transactions are not
@@ -65,6 +66,7 @@ class Given:
     """
 
     operations: int | None = None
+    duration_s: float | None = None
     events: tuple[TwinEvent, ...] | None = None
     snapshots: tuple[tuple[float, float], ...] | None = None
     maintained: tuple[Span, ...] = ()
@@ -122,6 +124,7 @@ class Piece:
     windows: int = 0
     later: tuple[tuple[str, int], ...] = ()
     rewrites: tuple[tuple[str, float, float | None], ...] = ()
+    duration_s: float | None = None
     standing: tuple[float, tuple[float, ...], Span | None] | None = None
     course: tuple[tuple[int, ...], ...] = ()
     is_maintained: bool = False
@@ -205,6 +208,7 @@ class RunPlan:
             windows=0 if clock is None else self.windows,
             later=tuple(asked.later.items()),
             rewrites=asked.rewrites,
+            duration_s=given.duration_s,
             standing=given.standing,
             course=given.course,
             is_maintained=bool(profile.workload.run.maintenance),

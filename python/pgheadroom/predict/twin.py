@@ -198,6 +198,7 @@ def simulate(
         storage=piece.model.storage,
         engine=piece.model.engine,
         order=piece.model.order,
+        duration_s=piece.duration_s,
         standing=piece.standing,
         course=piece.course,
         progress=progress,

@@ -109,6 +109,7 @@ def given_by(cell: Cell, run: Played, first: Simulation) -> Given:
     return replace(
         given_by_clients(cell, run, first),
         operations=run.transactions if by_duration else None,
+        duration_s=run.duration_s or None,
         events=in_order(placed),
         vacuums=tuple(
             (event.began, event.ended, event.table)
