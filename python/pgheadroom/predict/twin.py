@@ -21,6 +21,7 @@ from pgheadroom.predict.failing import Failures, failed_frac
 from pgheadroom.predict.least_pages import LeastPages, least_pages_of
 from pgheadroom.predict.memory import check_run
 from pgheadroom.predict.order import KeyOrder, order_of
+from pgheadroom.predict.pinned_pages import cut_off_of, with_pins
 from pgheadroom.predict.rewriting import RewriteWork, work_of
 from pgheadroom.predict.run_plan import Piece, RunPlan, needed_bytes
 from pgheadroom.predict.series import Series, series_of
@@ -285,7 +286,7 @@ def _outcome(
         return over_draws(wholes)
     is_loaded = sample is None and plan.model.engine == "heap"
     is_drawn_only = all(len(run.approximations) == 1 for run in runs)
-    return spread(
+    found = spread(
         wholes,
         clients=clients,
         major=major,
@@ -304,6 +305,7 @@ def _outcome(
         least=least,
         of_clients_only=is_loaded and clients > 1 and is_drawn_only,
     )
+    return with_pins(found, cut_off_of(profile))
 
 
 def said_before(profile: Profile, cells: Sequence[Simulation]) -> tuple[str, ...]:
