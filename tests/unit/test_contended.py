@@ -21,7 +21,7 @@ from pgheadroom.predict.contended import (
     may_fail,
     turn_halves,
 )
-from pgheadroom.predict.failing import Failures
+from pgheadroom.predict.failing import failed_of
 from pgheadroom.predict.spread import spread
 from pgheadroom.predict.uncertain_rows import beside_maintenance, upserted_of
 from pgheadroom.predict.without_row import Turns, turns_of
@@ -161,11 +161,11 @@ def test_transactions_that_fail_by_chance_are_an_interval() -> None:
     assert not may_fail(_profile(_UPDATE | _TOGETHER, _UPDATE | _TOGETHER | {"table": "u"}))
     runs = [SimpleNamespace(failed_transactions=3)] * 4
     half = failed_half(_profile(*crossing))
-    found = Failures.of(runs, 1.0, half, "read committed").value  # type: ignore[arg-type]
+    found = failed_of(runs, 1.0, half)  # type: ignore[arg-type]
     assert isinstance(found, Interval)
     assert found.low < 2
     assert found.high > 4
-    assert Failures.of(runs, 1.0, 0.0, "read committed").value == 3  # type: ignore[arg-type]
+    assert failed_of(runs, 1.0, 0.0) == 3  # type: ignore[arg-type]
 
 
 def test_turns_beside_a_truncate_are_an_interval() -> None:

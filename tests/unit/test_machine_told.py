@@ -189,7 +189,7 @@ def test_a_profile_keeps_what_it_says_of_the_machine() -> None:
     (said,) = (line for line in found.approximations if "statements of 3 clients" in line)
     assert "an UPDATE 40 us, a COMMIT 2000 us" in said
     assert "300.5 us within a transaction" in said
-    assert "times a statement after it is free" in said
+    assert "times a pause after it is free" in said
 
 
 @pytest.mark.parametrize(

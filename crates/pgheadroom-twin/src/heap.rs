@@ -31,7 +31,7 @@ mod watched;
 
 pub use bulk::BulkInsert;
 use extension_lock::{EXTRA_PAGES, ExtensionLock};
-pub use extension_lock::{Extensions, Placing};
+pub use extension_lock::{Extensions, Placing, Processors};
 pub(crate) use rewrite::Rewrite;
 
 /// Most pages by which a table grows at once (16 and later).

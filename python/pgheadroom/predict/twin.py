@@ -17,7 +17,7 @@ from pgheadroom.outcome import SUMMED, Outcome, Value, put_together
 from pgheadroom.predict import carried, failing, running_out, wide, without_row
 from pgheadroom.predict.clock import ByItself, by_itself
 from pgheadroom.predict.contended import contended_of, failed_half, turn_halves
-from pgheadroom.predict.failing import Failures, failed_frac
+from pgheadroom.predict.failing import failed_frac, failed_of
 from pgheadroom.predict.least_pages import LeastPages, least_pages_of
 from pgheadroom.predict.memory import check_run
 from pgheadroom.predict.order import KeyOrder, order_of
@@ -212,8 +212,7 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
     sample = None if plan.samples is None else plan.samples[cell]
     share = 1.0 if sample is None else sample.share
     turns = turns_of(runs, share, turn_halves(profile, share))
-    isolation = profile.workload.run.isolation
-    failures = Failures.of(runs, share, failed_half(profile, share), isolation)
+    failed = failed_of(runs, share, failed_half(profile, share))
     any_failed = any(run.failed_transactions for run in runs)
     wholes = [whole(run) for run in runs]
     if sample is not None:
@@ -222,9 +221,9 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
     least = least_pages_of(plan.cells[cell]) if is_loaded else {}
     return Simulation(
         outcome=replace(
-            failures.within(_outcome(plan, cell, runs, wholes, least), wholes, least),
+            _outcome(plan, cell, runs, wholes, least),
             operations_without_row=said_of(turns),
-            failed_transactions=failures.value if any_failed else None,
+            failed_transactions=failed if any_failed else None,
         ),
         transactions=runs[0].transactions,
         approximations=tuple(dict.fromkeys(line for run in runs for line in run.approximations)),
@@ -234,7 +233,7 @@ def _simulation(plan: RunPlan, cell: int, runs: Sequence[_core.Simulated]) -> Si
         order=order_of([run.order for run in runs]),
         rewrites=work_of(runs),
         turns=turns,
-        failed=failures.value,
+        failed=failed,
         failed_frac=failed_frac(runs),
         worked_each=_each(runs, sum(run.worked for run in runs)),
         pauses_each=_each(runs, sum(run.pauses for run in runs)),

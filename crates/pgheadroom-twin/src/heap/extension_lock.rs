@@ -41,14 +41,20 @@ const LOOKS: f64 = 0.05;
 const MAKES_MAP: f64 = 12.0;
 /// From 16 on, pages that one adds at most for others.
 const MAX_KNOWN_PAGES: usize = 63;
-/// How often a backend loses its processor, for each time of a statement that it has the lock: 1
-/// to 3 involuntary switches for each millisecond on two cores with 8 to 32 clients.
-const LOSES: f64 = 0.08;
 /// To 15, pages that one who has waited adds for each request, and at most.
 ///
 /// Source: `RelationAddExtraBlocks`, src/backend/access/heap/hio.c (`REL_15_STABLE`).
 pub(super) const EXTRA_PAGES: u32 = 20;
 const MAX_EXTRA_PAGES: u32 = 512;
+
+/// How backends come by a processor, and lose it.
+#[derive(Debug, Clone, Copy)]
+pub struct Processors {
+    /// Until a backend that waits for one has it, in the mean, in times of a statement.
+    pub runs_again: f64,
+    /// How often a backend loses its own, for each time of a statement that it works.
+    pub loses: f64,
+}
 
 /// When the active session's statement takes place, and what its waits for extension locks are.
 #[derive(Debug, Clone)]
@@ -61,8 +67,7 @@ pub struct Extensions {
     waited: f64,
     /// Whether the statement has waited for others to make the map.
     has_waited_for_map: bool,
-    /// Until a backend that waits for a processor has it, in the mean.
-    runs_again: f64,
+    processors: Processors,
     /// How long work takes, in the times above: a COMMIT that waits for a disk makes none longer.
     of_work: f64,
     session: usize,
@@ -73,18 +78,17 @@ pub struct Extensions {
 }
 
 impl Extensions {
-    /// Sessions that do nothing yet; `runs_again` is how long a backend waits for a processor, in
-    /// the mean and in times of a statement, and `of_work` how long work takes that is no COMMIT,
-    /// in that of a statement whose COMMIT waits for no disk.
+    /// Sessions that do nothing yet; `of_work` is how long work takes that is no COMMIT, in times
+    /// of a statement whose COMMIT waits for no disk.
     #[must_use]
-    pub fn new(seed: u64, runs_again: f64, of_work: f64) -> Self {
+    pub fn new(seed: u64, processors: Processors, of_work: f64) -> Self {
         Self {
             prng: Prng::from_seed(seed),
             moment: 0.0,
             now: 0.0,
             waited: 0.0,
             has_waited_for_map: false,
-            runs_again,
+            processors,
             of_work,
             session: 0,
             has_begun: Vec::new(),
@@ -135,7 +139,7 @@ impl Extensions {
         let granted = behind.map_or(self.now, |free| free + self.sleep());
         let (mut release, mut left) = (granted, time * self.of_work);
         loop {
-            let runs = -self.uniform().ln() * self.of_work / LOSES;
+            let runs = -self.uniform().ln() * self.of_work / self.processors.loses;
             if runs >= left {
                 break;
             }
@@ -165,7 +169,7 @@ impl Extensions {
 
     /// How long a backend waits for a processor.
     fn sleep(&mut self) -> f64 {
-        -self.runs_again * self.uniform().ln()
+        -self.processors.runs_again * self.uniform().ln()
     }
 
     #[allow(clippy::cast_precision_loss)] // a part of a million

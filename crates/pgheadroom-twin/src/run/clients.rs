@@ -197,7 +197,7 @@ impl Clients {
                     let of = &self.list[client];
                     let done = resume(db, &of.operations[of.position]);
                     let gave_up = matches!(done, Err(StatementError::Serialization));
-                    self.after(client, done, schedule, db)?;
+                    self.after(client, (done, false), schedule, db)?;
                     if let Some(behind) = behind.filter(|_| gave_up) {
                         // Whoever took the row before it came to it may wait for them.
                         self.move_up(client, &behind, schedule, db);
@@ -209,7 +209,7 @@ impl Clients {
                 db.switch_to(SessionId(client));
                 let of = &self.list[client];
                 let done = resume(db, &of.operations[of.position]);
-                self.after(client, done, schedule, db)?;
+                self.after(client, (done, false), schedule, db)?;
                 Ok(None)
             }
             Turn::Begin(_) => unreachable!("a transaction begins elsewhere"),
@@ -232,7 +232,7 @@ impl Clients {
         for &client in behind {
             let next = db.waits_for(SessionId(client));
             if next.is_some_and(|SessionId(next)| next != gone && !behind.contains(&next)) {
-                schedule.wait(client);
+                schedule.wait(client, false);
                 expect_deadlock(client, schedule, db);
             }
         }
@@ -255,18 +255,18 @@ impl Clients {
             db.run_elsewhere(operation.table(), writes(operation));
             Ok(1)
         };
-        self.after(client, done, schedule, db)
+        self.after(client, (done, true), schedule, db)
     }
 
-    /// The client's statement has come to its end, waits, or has failed to serialize: then pgbench
-    /// counts a failed transaction and goes on with the next (--max-tries=1), after a ROLLBACK if
-    /// the transaction is a block.
+    /// The client's statement, which has just begun or goes on, has come to its end, waits, or has
+    /// failed to serialize: then pgbench counts a failed transaction and goes on with the next
+    /// (--max-tries=1), after a ROLLBACK if the transaction is a block.
     ///
     /// Source: `CSTATE_ERROR` and `canRetryError`, src/bin/pgbench/pgbench.c (REL_18_STABLE).
     fn after(
         &mut self,
         client: usize,
-        done: Result<u64, StatementError>,
+        (done, begins): (Result<u64, StatementError>, bool),
         schedule: &mut Schedule,
         db: &mut Database,
     ) -> Result<(), Failed> {
@@ -294,7 +294,7 @@ impl Clients {
             }
             Err(StatementError::Scans) => schedule.scan(client, scanned, waited),
             Err(StatementError::Waits(_)) => {
-                schedule.wait(client);
+                schedule.wait(client, begins);
                 expect_deadlock(client, schedule, db);
             }
             Err(StatementError::Serialization) => {

@@ -13,6 +13,7 @@
 //! (docs/method/clients.md). Only ratios matter, but for `deadlock_timeout`, so the unit is the
 //! time of a statement: of an UPDATE by key that is a transaction of its own.
 
+use crate::heap::Processors;
 use crate::profile::{MachineSpec, RunSpec};
 use crate::run::standing::{PlacedStanding, Standing};
 use crate::run::work::{COMMIT, STATEMENT};
@@ -34,15 +35,21 @@ const CALL_PAUSE: (f64, f64) = (0.67, 1.6);
 /// 2 to 8; independent exponential ones would give 0.45 to 0.5. With these two clients that update
 /// one row and then another took turns at it in 59 to 93 % of the transactions, as 18.4 has it.
 const SHAPE: (f64, f64) = (8.0, 1.0);
-/// How soon one that has waited goes on. A probe that sleeps for long had 1 to 53 in the mean;
-/// that is more than a client needs which a committing one has just woken on a quiet machine, so
-/// it begins next to nothing.
-const WAKE: (f64, f64) = (0.02, 30.0);
+/// How soon one that has waited goes on, in times of a pause within a transaction: such a pause is
+/// a wake-up of the clients' program, its work, and a wake-up of the backend.
+const WAKE: (f64, f64) = (0.1, 0.8);
 /// How soon one goes on that gets an extension lock, or has lost its processor: by
 /// /proc/PID/schedstat a backend of 2 to 32 clients waited for a processor for 1.3 to 4.2 times of
 /// a statement on two cores, and where 12 to 29 waited for the lock each took 4 to 8 to hand it on.
 /// On a machine with processors to spare it is less.
-const RUNS_AGAIN: (f64, f64) = (0.3, 8.0);
+const RUNS_AGAIN: (f64, f64) = (1.3, 8.0);
+const RUNS_AGAIN_OWN: (f64, f64) = (0.3, 8.0);
+/// How often a backend loses its processor, for each time of a statement that it works: by 1 to 3
+/// involuntary switches for each millisecond on two cores with 8 to 32 clients and other work.
+/// Where each has its own that is only while it has an extension lock, and on a quiet machine
+/// hardly ever.
+const LOSES: (f64, f64) = (0.03, 0.12);
+const LOSES_OWN: (f64, f64) = (0.005, 0.12);
 /// How unevenly clients come on: the logarithm of what multiplies a client's pauses lies within
 /// this to either side of 0, at most; clients' pauses were 0.52 to 1.9 times an even one's.
 const UNEVEN_MAX: f64 = 0.6;
@@ -75,13 +82,15 @@ const MOVES_ENTRY: (f64, f64) = (0.004, 0.02);
 const MISSES_PAGE: (f64, f64) = (0.05, 0.9);
 /// Steps of these fractions, modulo 1, divide an interval evenly however many there are: the golden
 /// section's for how soon one goes on, which counts most, and for the others powers of the root of
-/// x^4 = x + 1, so that places are spread evenly in all of them.
-const STEPS: [f64; 5] = [
+/// x^4 = x + 1, so that places are spread evenly in all of them. By the last one half of the quiet
+/// machines, half of the busy ones, and half of every other one have one processor.
+const STEPS: [f64; 6] = [
     0.819_172_513_396_164_4,
     0.618_033_988_749_894_9,
     0.671_043_606_703_789_2,
     0.549_700_477_901_971,
     0.450_299_522_098_096,
+    0.632,
 ];
 
 /// What is known of the clients of a run.
@@ -111,13 +120,20 @@ pub(super) struct Machine {
     pub shape: u32,
     /// Until one that has waited goes on.
     pub wake: f64,
-    /// Until one that waits for a processor has it.
-    pub runs_again: f64,
+    /// How backends come by a processor that extend a table.
+    pub processor: Processors,
     /// Which part of a statement that begins a page of such a list others do not see the page, in
     /// thousandths.
     pub misses_page: u32,
     /// To move an entry out of a GIN's pending list.
     pub moves_entry: f64,
+    /// How many processors backends have together, on which a statement begins when one of those
+    /// before it has ended, unless that stands still; `None` where each has its own. Two they share
+    /// with the clients' program.
+    pub processors: Option<usize>,
+    /// Whether the clients' program finds what has come meanwhile when it wakes, and sends all of
+    /// them their next statements: on a quiet machine they come to be in step.
+    pub in_step: bool,
     /// A second.
     pub second: f64,
     /// By client: how long its pauses are, in those of an even one.
@@ -141,7 +157,7 @@ impl Machine {
             machine: known,
         } = asked;
         #[allow(clippy::cast_precision_loss)] // any place will do
-        let [slow, late, loaded, stalled, away] =
+        let [slow, late, loaded, stalled, away, apart] =
             STEPS.map(|step| (0.5 + seed as f64 * step).fract());
         let own = OwnTimes::of(&known, within(STATEMENT_S, slow));
         let times = |us: Option<f64>| us.map(|us| us / own.whole_us);
@@ -151,8 +167,16 @@ impl Machine {
         let between = times(known.between_us.filter(|_| rate_per_s.is_none()))
             .or_else(|| pause.map(|pause| pause * beside))
             .unwrap_or_else(|| own.of_work() * within(PAUSE, slow));
+        let pause = pause.unwrap_or(between / beside);
         let second = 1e6 / own.whole_us;
         let mut even = || (UNEVEN_MAX * loaded * (2.0 * uniform() - 1.0)).exp();
+        let one_processor = apart < 0.5;
+        let in_step = !one_processor && slow < 0.5;
+        let (runs_again, loses) = if one_processor {
+            (RUNS_AGAIN, LOSES)
+        } else {
+            (RUNS_AGAIN_OWN, LOSES_OWN)
+        };
         let share = within(STANDING, loaded);
         let drawn = Standing {
             share,
@@ -171,14 +195,23 @@ impl Machine {
         Self {
             statement: own.statement,
             commit: own.commit,
-            pause: pause.unwrap_or(between / beside),
+            pause,
             between: rate_per_s.map_or(between, |rate| second / rate),
             between_calls: within(CALL_PAUSE, slow),
             shape: whole(within(SHAPE, slow)),
-            wake: times(known.wake_us).unwrap_or_else(|| own.of_work() * within(WAKE, late)),
-            runs_again: own.of_work() * within(RUNS_AGAIN, late),
+            wake: times(known.wake_us).unwrap_or_else(|| pause * within(WAKE, late)),
+            processor: Processors {
+                runs_again: own.of_work() * within(runs_again, late),
+                loses: within(loses, loaded),
+            },
             misses_page: thousandths(MISSES_PAGE, late),
             moves_entry: own.of_work() * within(MOVES_ENTRY, stalled),
+            processors: match (one_processor, in_step) {
+                (true, _) => Some(1),
+                (false, true) => Some(2),
+                (false, false) => None,
+            },
+            in_step,
             second,
             pauses: std::iter::repeat_with(&mut even).take(clients).collect(),
             standing,
@@ -265,7 +298,7 @@ pub(crate) fn assumed(run: &RunSpec, is_measured: bool, has_course: bool) -> Str
     };
     let wakes = match machine.wake_us {
         Some(us) => format!("{us} us"),
-        None => format!("{} to {} times a statement", WAKE.0, WAKE.1),
+        None => format!("{} to {} times a pause", WAKE.0, WAKE.1),
     };
     let uneven = if has_course {
         "clients come on beside each other as on the server".to_owned()
@@ -276,7 +309,7 @@ pub(crate) fn assumed(run: &RunSpec, is_measured: bool, has_course: bool) -> Str
     format!(
         "when statements of {clients} clients begin is drawn, by each run on a machine of its own, \
          from a quiet to a busy one: {pauses}, who waits for a row goes on {wakes} after it is \
-         free, {uneven}{standing}"
+         free, all backends have one processor or each its own, {uneven}{standing}"
     )
 }
 
@@ -339,7 +372,7 @@ mod tests {
         let place = |(low, high): (f64, f64), value: f64| (value / low).ln() / (high / low).ln();
         let places = machines
             .iter()
-            .map(|one| [place(PAUSE, one.between), place(WAKE, one.wake)]);
+            .map(|one| [place(PAUSE, one.between), place(WAKE, one.wake / one.pause)]);
         let places: Vec<[f64; 2]> = places.collect();
         for of in 0..2 {
             let mut along: Vec<f64> = places.iter().map(|place| place[of]).collect();

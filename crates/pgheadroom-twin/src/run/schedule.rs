@@ -5,20 +5,21 @@
 //! client 1:    |=S1=~~~~~~~~~~=|..|=S2=|      ~: waits for another client's transaction
 //! ```
 //!
-//! What happens is carried out in the order of its time: a statement at its beginning, or as far
-//! as it comes then; its snapshot and pins go at its end, its transaction's number at COMMIT. One
-//! client needs no clock. Times are drawn; only their ratio matters, but for `deadlock_timeout`,
-//! which is a second.
+//! What happens is carried out in the order of its time: a statement when it takes its snapshot,
+//! or as far as it comes then; its snapshot and pins go at its end, its transaction's number at
+//! COMMIT. It comes to its row somewhat later, and has not waited for who has had it until then.
+//! One client needs no clock. Times are drawn; only their ratio matters, but for
+//! `deadlock_timeout`, which is a second.
 
 use crate::executor::Scanned;
-use crate::heap::Extensions;
+use crate::heap::{Extensions, Processors};
 use crate::pgbench::Prng;
 use crate::run::course::Course;
 use crate::run::machine::{Asked, Machine};
 use crate::run::standing::{Place, StandsStill};
 pub(super) use crate::run::turns::Turn;
 use crate::run::turns::Turns;
-use crate::run::work::{Work, time_to_scan};
+use crate::run::work::{AFTER, BEFORE, REACHES, SENDS, Work, time_to_scan};
 
 /// Seconds after which a session that waits looks whether it waits for itself.
 ///
@@ -26,6 +27,21 @@ use crate::run::work::{Work, time_to_scan};
 const DEADLOCK_TIMEOUT_S: f64 = 1.0;
 /// The shortest pause of a client that is behind its course, in those of an even one.
 const QUICKEST: f64 = 0.05;
+
+/// How long after the processor is free it has one of those that wait for it, at most.
+const QUEUED: f64 = 0.001;
+
+/// What is known of a client.
+#[derive(Debug, Clone, Copy, Default)]
+struct ClientTimes {
+    /// When it began to wait last, and how often it did.
+    waits_since: f64,
+    waits: u64,
+    /// When the statement that waits comes to its row.
+    reaches_at: f64,
+    /// How long the session was at work without a snapshot and a number, since its last pause.
+    outside: f64,
+}
 
 /// Clients' turns by time.
 #[derive(Debug)]
@@ -50,10 +66,14 @@ pub(super) struct Schedule {
     per_s: Option<f64>,
     turns: Turns,
     now: f64,
+    /// Until when the processors run statements, where backends share one or two.
+    busy_until: [f64; 2],
+    /// When the clients' program sends the next statement, where it wakes for all clients.
+    sends_at: f64,
     /// Whether the only client has ended a transaction and begins the next.
     is_idle: bool,
-    /// By client: when it began to wait last, and how often it did.
-    waits: Vec<(f64, u64)>,
+    /// By client.
+    clients: Vec<ClientTimes>,
     /// With a rate: the time of the last transaction that has one.
     throttle: Option<f64>,
 }
@@ -87,8 +107,10 @@ impl Schedule {
             per_s: None,
             turns: Turns::new(clients),
             now: 0.0,
+            busy_until: [0.0; 2],
+            sends_at: 0.0,
             is_idle: false,
-            waits: vec![(0.0, 0); clients],
+            clients: vec![ClientTimes::default(); clients],
             throttle: rate_per_s.map(|_| 0.0),
         };
         for client in 0..clients {
@@ -100,13 +122,22 @@ impl Schedule {
     /// The same, where each transaction is a procedure's call, or is not.
     pub const fn of_calls(mut self, has_calls: bool) -> Self {
         self.has_calls = has_calls;
+        // How many of them are under way at a time was measured (`CALL_PAUSE`).
+        if has_calls {
+            self.machine.processors = None;
+        }
         self
     }
 
     /// The same, where clients come on as a server's did.
     pub fn along(mut self, course: &[Vec<u32>]) -> Self {
-        if self.throttle.is_none() && course.iter().all(|part| part.len() == self.waits.len()) {
+        if self.throttle.is_none() && course.iter().all(|part| part.len() == self.clients.len()) {
             self.course = Course::new(course);
+            if self.course.is_some() && self.machine.in_step {
+                // Whose pauses are those of others keeps to no course.
+                self.machine.in_step = false;
+                self.machine.processors = None;
+            }
         }
         self
     }
@@ -119,7 +150,7 @@ impl Schedule {
 
     /// Whether nobody but one client is there, who needs no clock.
     pub fn is_alone(&self) -> bool {
-        self.waits.len() == 1
+        self.clients.len() == 1
     }
 
     /// The means of the times that statements and COMMITs took, added, in those of an UPDATE by
@@ -135,7 +166,7 @@ impl Schedule {
 
     /// Waits for extension locks on this machine, none of which there has been.
     pub fn extensions(&self, seed: u64) -> Extensions {
-        Extensions::new(seed, self.machine.runs_again, self.machine.of_work())
+        Extensions::new(seed, self.machine.processor, self.machine.of_work())
     }
 
     /// When the turn takes place that is carried out.
@@ -157,7 +188,7 @@ impl Schedule {
     /// at this place of that time, from 0 to 1.
     pub fn within_a_turn(&self, place: f64) -> f64 {
         #[allow(clippy::cast_precision_loss)] // few clients
-        let clients = self.waits.len() as f64;
+        let clients = self.clients.len() as f64;
         self.now + place * self.now * clients / self.ended.max(1.0)
     }
 
@@ -167,18 +198,81 @@ impl Schedule {
         if std::mem::take(&mut self.is_idle) {
             return Some(Turn::Begin(0));
         }
-        let (time, turn) = self.turns.pop()?;
-        self.now = time;
-        Some(turn)
+        loop {
+            let (time, turn) = self.turns.pop()?;
+            let free = self.free_at();
+            if time < free && turn.runs() {
+                self.postpone(turn, free);
+                continue;
+            }
+            self.now = time;
+            return Some(turn);
+        }
+    }
+
+    /// Whoever is to run waits for the processor, as do others: which of them has it first is
+    /// drawn.
+    #[cold]
+    fn postpone(&mut self, turn: Turn, free: f64) {
+        let behind = QUEUED * uniform(&mut self.woken_prng);
+        self.turns.push(free + behind, turn);
+    }
+
+    /// When a processor is free; the beginning of the run where each backend has its own.
+    #[inline]
+    const fn free_at(&self) -> f64 {
+        let [one, other] = self.busy_until;
+        one.min(other)
+    }
+
+    /// A processor runs a statement for so long, where backends share them: how much longer it
+    /// takes, since it loses the processor to others.
+    #[inline]
+    fn run_for(&mut self, time: f64) -> f64 {
+        let Some(processors) = self.machine.processors else {
+            return 0.0;
+        };
+        let until = self.now + time;
+        let [one, other] = &mut self.busy_until;
+        let also_sends = SENDS * self.machine.of_work();
+        if processors == 1 {
+            (*one, *other) = (until, until);
+        } else if *one <= *other {
+            *one = until + also_sends;
+        } else {
+            *other = until + also_sends;
+        }
+        let Processors { runs_again, loses } = self.machine.processor;
+        let runs = -uniform(&mut self.woken_prng).ln() / loses * self.machine.of_work();
+        if runs < time {
+            -runs_again * uniform(&mut self.woken_prng).ln()
+        } else {
+            0.0
+        }
     }
 
     /// The client's statement has been carried out, and takes its time.
     pub fn run_statement(&mut self, client: usize, work: Work) {
         let mean = work.time(self.machine.statement, self.machine.commit);
         self.worked += mean;
-        let time = self.draw(mean) + self.stand_still(Place::Statement, client);
+        let outside = self.outside(work.writes && work.commits);
+        self.clients[client].outside += outside;
+        let time = self.draw(mean - outside);
+        let lost = self.run_for(time);
+        let time = time + lost + self.stand_still(Place::Statement, client);
         let time = time + work.waited + self.move_entries(work.moved);
         self.push(time, Turn::EndStatement(client));
+    }
+
+    /// Which part of a statement's time the session has neither a snapshot nor a number: before it,
+    /// and behind its COMMIT.
+    fn outside(&self, commits: bool) -> f64 {
+        let after = if commits { AFTER } else { 0.0 };
+        if self.has_calls {
+            0.0 // a procedure's snapshot stays
+        } else {
+            (BEFORE + after) * self.machine.of_work()
+        }
     }
 
     /// The client's statement has read a part of the table that it scans.
@@ -186,7 +280,8 @@ impl Schedule {
         let mean = time_to_scan(part) * self.machine.of_work();
         self.worked += mean;
         let time = self.draw(mean);
-        self.push(time + waited, Turn::Scan(client));
+        let lost = self.run_for(time);
+        self.push(time + lost + waited, Turn::Scan(client));
     }
 
     /// How often one who adds to a GIN's pending list does not see a page that another's statement
@@ -226,7 +321,9 @@ impl Schedule {
         if commits {
             let mean = self.machine.commit;
             self.worked += mean;
-            time += self.draw(mean);
+            let after = (AFTER * self.machine.of_work()).min(mean);
+            self.clients[client].outside += after;
+            time += self.draw(mean - after);
         }
         self.push(time, Turn::EndTransaction(client));
     }
@@ -235,17 +332,27 @@ impl Schedule {
     fn pause_within(&mut self, client: usize) -> f64 {
         self.pauses += 1.0;
         let drawn = self.draw_even(self.machine.pause * self.slowness(client));
-        self.until_stretch_ends(drawn) + self.on_the_way(client)
+        let outside = std::mem::take(&mut self.clients[client].outside);
+        let pause = self.until_stretch_ends(drawn);
+        outside + self.in_step(pause) + self.on_the_way(client)
     }
 
-    /// The client's wait is over: it goes on when it has been woken.
+    /// The client's wait is over: it goes on when it has been woken, or, if it has not yet come to
+    /// the row, when it does: then it has never waited.
     ///
     /// Source: `ProcWakeup` and `ProcSleep`, src/backend/storage/lmgr/proc.c (REL_18_STABLE): a
     /// latch is set, and the process waits for a processor.
     pub fn wake(&mut self, client: usize, after: f64) -> f64 {
-        let time = after + self.draw(self.machine.wake) + self.stand_still(Place::Woken, client);
-        let (_, count) = self.waits[client];
-        self.push(time, Turn::GoOn(client, count));
+        let ClientTimes {
+            waits, reaches_at, ..
+        } = self.clients[client];
+        let left = reaches_at - self.now;
+        let time = if left > after {
+            left
+        } else {
+            after + self.draw(self.machine.wake) + self.stand_still(Place::Woken, client)
+        };
+        self.push(time, Turn::GoOn(client, waits));
         time
     }
 
@@ -267,16 +374,24 @@ impl Schedule {
             .at(place, client, || uniform(prng))
             .map_or(0.0, |length| {
                 #[allow(clippy::cast_precision_loss)] // few clients
-                let clients = self.waits.len() as f64;
+                let clients = self.clients.len() as f64;
                 length * self.now * clients / self.ended
             })
     }
 
-    /// The client's statement waits.
-    pub fn wait(&mut self, client: usize) {
-        let (since, count) = &mut self.waits[client];
-        *since = self.now;
-        *count += 1;
+    /// The client's statement waits; `begins` says that it has just begun, so that it comes to its
+    /// row somewhat later.
+    pub fn wait(&mut self, client: usize, begins: bool) {
+        let reaches_after = if begins {
+            let mean = REACHES * self.machine.of_work();
+            -mean * uniform(&mut self.woken_prng).ln()
+        } else {
+            0.0
+        };
+        let of = &mut self.clients[client];
+        of.reaches_at = self.now + reaches_after;
+        of.waits_since = of.reaches_at;
+        of.waits += 1;
         if let Some(standing) = &mut self.standing {
             standing.wait();
         }
@@ -289,8 +404,8 @@ impl Schedule {
     /// the timer goes off once in a wait.
     pub fn expect_deadlock(&mut self, circle: &[usize]) {
         let timeout = DEADLOCK_TIMEOUT_S * self.machine.second;
-        let timers = circle.iter().map(|&client| (client, self.waits[client]));
-        let timers = timers.map(|(client, (since, count))| (client, since + timeout, count));
+        let timers = circle.iter().map(|&client| (client, self.clients[client]));
+        let timers = timers.map(|(client, of)| (client, of.waits_since + timeout, of.waits));
         let next = timers
             .filter(|&(_, time, _)| time >= self.now)
             .min_by(|one, other| one.1.total_cmp(&other.1));
@@ -300,12 +415,12 @@ impl Schedule {
 
     /// The client waits no more, and is not woken.
     pub fn end_wait(&mut self, client: usize) {
-        self.waits[client].1 += 1;
+        self.clients[client].waits += 1;
     }
 
     /// Whether this is the client's last wait.
     pub fn is_wait(&self, client: usize, count: u64) -> bool {
-        self.waits[client].1 == count
+        self.clients[client].waits == count
     }
 
     /// The only client has ended a transaction, and begins the next.
@@ -369,7 +484,7 @@ impl Schedule {
             return own; // there is nothing that could be longer or shorter
         }
         #[allow(clippy::cast_precision_loss)] // few clients
-        let clients = self.waits.len() as f64;
+        let clients = self.clients.len() as f64;
         let cycle = (work + pauses) / (share * clients);
         ((cycle - work) / pauses).max(QUICKEST)
     }
@@ -392,7 +507,9 @@ impl Schedule {
             next.max(self.now)
         } else {
             self.betweens += 1.0;
-            self.now + way + self.draw_pause(pause) + self.on_the_way(client)
+            let outside = std::mem::take(&mut self.clients[client].outside);
+            let pause = self.draw_pause(pause);
+            self.now + outside + way + self.in_step(pause) + self.on_the_way(client)
         };
         self.turns.push(time, Turn::Begin(client));
     }
@@ -405,6 +522,24 @@ impl Schedule {
     fn draw_pause(&mut self, mean: f64) -> f64 {
         let drawn = self.draw(mean);
         self.until_stretch_ends(drawn)
+    }
+
+    /// A pause that ends when the clients' program has woken for the first one and comes to this
+    /// client, where they are in step.
+    ///
+    /// Source: `threadRun`, src/bin/pgbench/pgbench.c (REL_18_STABLE): who is ready when it wakes
+    /// is served before it sleeps again.
+    fn in_step(&mut self, pause: f64) -> f64 {
+        if !self.machine.in_step {
+            return pause;
+        }
+        let at = if self.sends_at > self.now {
+            self.sends_at
+        } else {
+            self.now + pause
+        };
+        self.sends_at = at + SENDS * self.machine.of_work();
+        at - self.now
     }
 
     /// A pause that keeps a client to its course ends with the stretch.

@@ -117,6 +117,15 @@ impl Turns {
 }
 
 impl Turn {
+    /// Whether the client's backend needs a processor to begin with it.
+    #[inline]
+    pub const fn runs(self) -> bool {
+        matches!(
+            self,
+            Self::Begin(_) | Self::Statement(_) | Self::GoOn(..) | Self::Scan(_)
+        )
+    }
+
     /// Whose it is.
     #[inline]
     const fn client(self) -> usize {

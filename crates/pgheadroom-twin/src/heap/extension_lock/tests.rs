@@ -33,6 +33,13 @@ struct World {
     rows: u32,
 }
 
+const fn processors(runs_again: f64) -> Processors {
+    Processors {
+        runs_again,
+        loses: 0.08,
+    }
+}
+
 impl World {
     /// Sessions whose first statements are over.
     fn new(major: u16, sessions: usize, wake: f64) -> Self {
@@ -41,7 +48,7 @@ impl World {
 
     fn of((major, minor): (u16, u16), sessions: usize, wake: f64) -> Self {
         let behaviour = PgVersion::new(major, minor).unwrap().behaviour();
-        let mut extensions = Extensions::new(7, wake, 1.0);
+        let mut extensions = Extensions::new(7, processors(wake), 1.0);
         for session in 0..sessions {
             extensions.of(session).end_turn();
         }
@@ -224,7 +231,7 @@ fn who_waits_for_the_map_sees_all_others() {
 fn a_disk_does_not_hold_the_lock() {
     let held = |of_work| {
         let mut world = World::new(18, 1, 0.0);
-        world.extensions = Extensions::new(7, 0.0, of_work);
+        world.extensions = Extensions::new(7, processors(0.0), of_work);
         world.extensions.of(0).end_turn();
         world.insert(0, 1.0).1
     };

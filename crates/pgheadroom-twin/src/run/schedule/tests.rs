@@ -3,6 +3,7 @@
 use super::*;
 use crate::profile::MachineSpec;
 use crate::run::standing::Standing;
+use crate::run::work::STATEMENT;
 
 /// At a rate clients take turns, as long as none is late.
 #[test]
@@ -37,14 +38,14 @@ fn seeds_decide_the_order() {
 fn the_first_timer_finds_a_deadlock() {
     let mut schedule = Schedule::new(2, 1, Asked::default());
     while schedule.next().is_some() {}
-    schedule.wait(1);
+    schedule.wait(1, false);
     let began = schedule.now;
     schedule.now = began + 10.0;
-    schedule.wait(0);
+    schedule.wait(0, false);
     schedule.expect_deadlock(&[1, 0]);
     assert_eq!(schedule.next(), Some(Turn::Deadlock(1, 1)));
     assert!(schedule.is_wait(1, 1) && schedule.now > began + 1000.0);
-    schedule.wait(0);
+    schedule.wait(0, false);
     schedule.now += 1.0;
     schedule.expect_deadlock(&[1, 0]);
     assert_eq!(schedule.next(), Some(Turn::Deadlock(0, 2)));
@@ -56,6 +57,7 @@ fn the_first_timer_finds_a_deadlock() {
 fn calls_are_waited_for() {
     for (has_calls, least, most) in [(false, 0.0, 0.3), (true, 0.4, 0.65)] {
         let mut schedule = Schedule::new(4, 1, Asked::default()).of_calls(has_calls);
+        schedule.machine.processors = None; // these statements have no pauses
         let (mut left, mut away, mut since) = ([0; 4], 0.0, [0.0; 4]);
         while let Some(turn) = schedule.next() {
             match turn {
@@ -87,7 +89,7 @@ fn calls_are_waited_for() {
 fn a_rollback_takes_its_time() {
     for seed in 0..8 {
         let mut schedule = Schedule::new(2, seed, Asked::default());
-        schedule.standing = None;
+        (schedule.standing, schedule.machine.in_step) = (None, false);
         let Machine { between, pause, .. } = schedule.machine;
         assert!(pause * 1.2 <= between * 1.001 && between <= pause * 2.801);
         while schedule.next().is_some() {}
@@ -251,5 +253,94 @@ fn clients_keep_to_their_course() {
             }
         }
         assert_eq!(next_end, 2400, "{seed}");
+    }
+}
+
+/// Who has a row's holder end before it comes to the row itself goes on when it comes there, and
+/// who waits goes on when it has been woken.
+#[test]
+fn who_comes_later_has_not_waited() {
+    for seed in 0..8 {
+        let mut schedule = Schedule::new(2, seed, Asked::default());
+        schedule.standing = None;
+        while schedule.next().is_some() {}
+        let (mut came, mut waited) = (0, 0);
+        for _ in 0..1000 {
+            let began = schedule.now;
+            schedule.wait(1, true);
+            let reaches_at = schedule.clients[1].reaches_at;
+            schedule.now = began + 0.2;
+            schedule.wake(1, 0.0);
+            assert!(matches!(schedule.next(), Some(Turn::GoOn(1, _))));
+            if reaches_at > began + 0.2 {
+                came += 1;
+                assert!((schedule.now - reaches_at).abs() < 1e-9);
+            } else {
+                waited += 1;
+                assert!(schedule.now >= began + 0.2);
+            }
+        }
+        assert!(came > 100 && waited > 100, "{came} {waited}");
+    }
+}
+
+/// On one processor no statement begins before the one before it has ended; where each backend has
+/// one they do.
+#[test]
+fn one_processor_runs_one_statement() {
+    let mut kinds = [0; 3];
+    for seed in 0..8 {
+        let mut schedule = Schedule::new(4, seed, Asked::default());
+        schedule.standing = None;
+        schedule.machine.processor.loses = f64::MIN_POSITIVE; // none stops in the middle
+        let (mut at_once, mut most) = (0, 0);
+        while let Some(turn) = schedule.next() {
+            match turn {
+                Turn::Begin(client) if schedule.ended < 2000.0 => {
+                    at_once += 1;
+                    schedule.run_statement(client, Work::UPDATE_ALONE);
+                }
+                Turn::EndStatement(client) => {
+                    at_once -= 1;
+                    schedule.end_transaction(client, false);
+                }
+                _ => {}
+            }
+            most = most.max(at_once);
+        }
+        let processors = schedule.machine.processors;
+        kinds[processors.unwrap_or(0)] += 1;
+        assert!(
+            processors.map_or(most > 2, |count| most <= count),
+            "{seed}: {most}"
+        );
+    }
+    assert_eq!(kinds, [2, 4, 2]);
+}
+
+/// What a session is at work for before its snapshot and behind its COMMIT is part of its pauses.
+#[test]
+fn time_at_work_is_longer_than_a_snapshot() {
+    for seed in 0..8 {
+        let mut schedule = Schedule::new(1, seed, Asked::default());
+        (schedule.standing, schedule.machine.in_step) = (None, false);
+        schedule.machine.processor.loses = f64::MIN_POSITIVE;
+        while schedule.next().is_some() {}
+        let (mut inside, mut pauses) = (0.0, f64::INFINITY);
+        for _ in 0..20_000 {
+            let began = schedule.now;
+            schedule.run_statement(0, Work::UPDATE_ALONE);
+            schedule.next();
+            inside += schedule.now - began;
+            let ended = schedule.now;
+            schedule.begin_after(0.0, 0.0, 0);
+            schedule.next();
+            pauses = pauses.min(schedule.now - ended);
+        }
+        let mean = inside / 20_000.0;
+        let outside = BEFORE + AFTER;
+        assert!((mean - (1.0 - outside)).abs() < 0.03, "{mean}");
+        assert!((pauses - outside).abs() < 1e-9, "{pauses}");
+        assert!((schedule.worked() * STATEMENT - 20_000.0).abs() < 1e-6);
     }
 }
