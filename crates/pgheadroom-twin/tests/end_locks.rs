@@ -3,11 +3,12 @@
 use crate::common::table as fixture;
 
 use fixture::{ABALANCE, Fixture, Shape};
+use pgheadroom_twin::clock::Pace;
 use pgheadroom_twin::executor::{
     Action, Assignment, Assignments, Change, Relation, SessionId, VacuumStep,
 };
 use pgheadroom_twin::profile::{Monitor, ProfileSpec};
-use pgheadroom_twin::run::{Conditions, play};
+use pgheadroom_twin::run::{Conditions, Timing, play};
 use pgheadroom_twin::vacuum::VacuumOptions;
 
 const FIRST: SessionId = SessionId(0);
@@ -213,5 +214,65 @@ fn clients_in_transactions_keep_the_end() {
         assert!(kept >= 10, "{kept} pages, machine {interleaving}");
         assert_eq!(pages_left(true, 1.0, interleaving), 0);
         assert_eq!(pages_left(false, 20.0, interleaving), 0);
+    }
+}
+
+/// The same of autovacuum's worker on the simulated clock, which comes when the rows have gone.
+#[test]
+fn clients_in_transactions_keep_the_end_from_autovacuum() {
+    for (are_blocks, is_kept) in [(true, true), (false, false)] {
+        for interleaving in 0..4 {
+            let mut spec = profile(are_blocks);
+            spec.run.maintenance.clear();
+            spec.server.autovacuum = true;
+            spec.server.autovacuum_naptime_s = Some(2.0);
+            let conditions = Conditions {
+                interleaving,
+                timing: Some(Timing {
+                    pace: Pace::Even { per_s: 800.0 },
+                    windows: 0,
+                    drives_server: true,
+                }),
+                ..Conditions::default()
+            };
+            let version = "18.4".parse().unwrap();
+            let (_, outcome) = play(&spec, version, &conditions, &Monitor::default()).unwrap();
+            let done = outcome.happened.expect("a clock").maintained;
+            let of_t = done
+                .iter()
+                .find(|one| one.is_vacuum && one.relation.table.0 == 0);
+            let of_t = of_t.expect("autovacuum");
+            let took_s = of_t.ended_s.expect("it has ended") - of_t.began_s;
+            assert_eq!(took_s > 5.0, is_kept, "{took_s} s, machine {interleaving}");
+            let pages = outcome.tables[0].heap_pages;
+            assert_eq!(
+                pages >= 10,
+                is_kept,
+                "{pages} pages, machine {interleaving}"
+            );
+        }
+    }
+}
+
+/// A TRUNCATE of the other table that is due at 6 s comes when the VACUUM has given up that waits
+/// for its lock from 4 to 9 s: both are commands of one session. Readers find nothing from then on.
+#[test]
+fn a_command_waits_behind_a_vacuum() {
+    for (are_blocks, from) in [(true, 9.0), (false, 6.0)] {
+        let mut spec = profile(are_blocks);
+        let truncate = r#"{"do": "truncate", "table": "o", "at_frac": 0.3}"#;
+        let truncate = serde_json::from_str(truncate).unwrap();
+        spec.run.maintenance.push(truncate);
+        let conditions = Conditions {
+            events: Some(Vec::new()),
+            duration_s: Some(20.0),
+            ..Conditions::default()
+        };
+        let version = "18.4".parse().unwrap();
+        let (_, outcome) = play(&spec, version, &conditions, &Monitor::default()).unwrap();
+        let read = outcome.turns[1];
+        let without = read.without_row as f64 / read.turns as f64;
+        let began_s = 20.0 * (1.0 - without);
+        assert!((began_s - from).abs() < 1.0, "{began_s} s");
     }
 }

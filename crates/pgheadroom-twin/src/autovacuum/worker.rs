@@ -44,8 +44,6 @@ enum Kind {
     Vacuum {
         running: Box<RunningVacuum>,
         then_analyze: bool,
-        /// Whether it has asked for the lock on the table's end in vain.
-        is_locked: bool,
     },
     /// ANALYZE has read the table, and its snapshot is held until it is done.
     Analyze {
@@ -67,13 +65,7 @@ impl Worker {
     /// Whether it waits for the lock on its table's end.
     pub fn waits_for_lock(&self) -> bool {
         let kind = self.job.as_ref().map(|job| &job.kind);
-        matches!(
-            kind,
-            Some(Kind::Vacuum {
-                is_locked: true,
-                ..
-            })
-        )
+        matches!(kind, Some(Kind::Vacuum { running, .. }) if running.waits_for_lock())
     }
 
     /// What it has begun and not ended.
@@ -105,7 +97,6 @@ impl Autovacuum {
                 Kind::Vacuum {
                     running,
                     then_analyze,
-                    is_locked,
                 } => {
                     let before = db.wal().pages().dirtied();
                     let speedup = db.vacuum_index_speedup(running);
@@ -120,7 +111,6 @@ impl Autovacuum {
                         VacuumStep::IndexPages(pages) => (pages, 1),
                         VacuumStep::Locked | VacuumStep::Done(_) => (0, 0),
                     };
-                    *is_locked = step == VacuumStep::Locked;
                     let hurries = running.hurries();
                     match step {
                         VacuumStep::Pages(_) | VacuumStep::IndexPages(_) => {
@@ -223,7 +213,6 @@ impl Autovacuum {
                     kind: Kind::Vacuum {
                         running,
                         then_analyze: needs.analyze,
-                        is_locked: false,
                     },
                 });
                 return;

@@ -62,6 +62,12 @@ impl RunningVacuum {
     pub const fn hurries(&self) -> bool {
         self.scan.hurries()
     }
+
+    /// Whether it has asked for the lock on the table's end in vain.
+    #[must_use]
+    pub const fn waits_for_lock(&self) -> bool {
+        self.lock_retry > 0
+    }
 }
 
 /// What comes next.

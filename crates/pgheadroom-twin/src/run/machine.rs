@@ -104,6 +104,19 @@ pub(super) struct Asked {
     pub machine: MachineSpec,
 }
 
+/// Which processors backends share: a statement begins there when one of those before it has ended
+/// or has lost its processor, unless that stands still.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shared {
+    /// One for all of them.
+    One,
+    /// Two, with the clients' program, which serves all clients that have an answer when it wakes:
+    /// on a quiet machine they come to be in step.
+    TwoInStep,
+    /// Each has its own.
+    None,
+}
+
 /// Means by which a schedule draws its times, in times of a statement.
 #[derive(Debug, Clone)]
 pub(super) struct Machine {
@@ -127,13 +140,7 @@ pub(super) struct Machine {
     pub misses_page: u32,
     /// To move an entry out of a GIN's pending list.
     pub moves_entry: f64,
-    /// How many processors backends have together, on which a statement begins when one of those
-    /// before it has ended, unless that stands still; `None` where each has its own. Two they share
-    /// with the clients' program.
-    pub processors: Option<usize>,
-    /// Whether the clients' program finds what has come meanwhile when it wakes, and sends all of
-    /// them their next statements: on a quiet machine they come to be in step.
-    pub in_step: bool,
+    pub shared: Shared,
     /// A second.
     pub second: f64,
     /// By client: how long its pauses are, in those of an even one.
@@ -170,12 +177,14 @@ impl Machine {
         let pause = pause.unwrap_or(between / beside);
         let second = 1e6 / own.whole_us;
         let mut even = || (UNEVEN_MAX * loaded * (2.0 * uniform() - 1.0)).exp();
-        let one_processor = apart < 0.5;
-        let in_step = !one_processor && slow < 0.5;
-        let (runs_again, loses) = if one_processor {
-            (RUNS_AGAIN, LOSES)
-        } else {
-            (RUNS_AGAIN_OWN, LOSES_OWN)
+        let shared = match (apart < 0.5, slow < 0.5) {
+            (true, _) => Shared::One,
+            (false, true) => Shared::TwoInStep,
+            (false, false) => Shared::None,
+        };
+        let (runs_again, loses) = match shared {
+            Shared::One => (RUNS_AGAIN, LOSES),
+            Shared::TwoInStep | Shared::None => (RUNS_AGAIN_OWN, LOSES_OWN),
         };
         let share = within(STANDING, loaded);
         let drawn = Standing {
@@ -206,12 +215,7 @@ impl Machine {
             },
             misses_page: thousandths(MISSES_PAGE, late),
             moves_entry: own.of_work() * within(MOVES_ENTRY, stalled),
-            processors: match (one_processor, in_step) {
-                (true, _) => Some(1),
-                (false, true) => Some(2),
-                (false, false) => None,
-            },
-            in_step,
+            shared,
             second,
             pauses: std::iter::repeat_with(&mut even).take(clients).collect(),
             standing,
@@ -300,16 +304,18 @@ pub(crate) fn assumed(run: &RunSpec, is_measured: bool, has_course: bool) -> Str
         Some(us) => format!("{us} us"),
         None => format!("{} to {} times a pause", WAKE.0, WAKE.1),
     };
-    let uneven = if has_course {
-        "clients come on beside each other as on the server".to_owned()
+    let (shared, uneven) = if has_course {
+        let uneven = "clients come on beside each other as on the server".to_owned();
+        ("", uneven)
     } else {
         let slowest = UNEVEN_MAX.exp();
-        format!("a client is up to {slowest:.1} times as slow as an even one")
+        let uneven = format!("a client is up to {slowest:.1} times as slow as an even one");
+        (", or two with clients in step", uneven)
     };
     format!(
         "when statements of {clients} clients begin is drawn, by each run on a machine of its own, \
          from a quiet to a busy one: {pauses}, who waits for a row goes on {wakes} after it is \
-         free, all backends have one processor or each its own, {uneven}{standing}"
+         free, all backends have one processor{shared}, or each its own, {uneven}{standing}"
     )
 }
 

@@ -15,7 +15,7 @@ use crate::executor::Scanned;
 use crate::heap::{Extensions, Processors};
 use crate::pgbench::Prng;
 use crate::run::course::Course;
-use crate::run::machine::{Asked, Machine};
+use crate::run::machine::{Asked, Machine, Shared};
 use crate::run::standing::{Place, StandsStill};
 pub(super) use crate::run::turns::Turn;
 use crate::run::turns::Turns;
@@ -124,7 +124,7 @@ impl Schedule {
         self.has_calls = has_calls;
         // How many of them are under way at a time was measured (`CALL_PAUSE`).
         if has_calls {
-            self.machine.processors = None;
+            self.machine.shared = Shared::None;
         }
         self
     }
@@ -133,10 +133,9 @@ impl Schedule {
     pub fn along(mut self, course: &[Vec<u32>]) -> Self {
         if self.throttle.is_none() && course.iter().all(|part| part.len() == self.clients.len()) {
             self.course = Course::new(course);
-            if self.course.is_some() && self.machine.in_step {
+            if self.course.is_some() && self.machine.shared == Shared::TwoInStep {
                 // Whose pauses are those of others keeps to no course.
-                self.machine.in_step = false;
-                self.machine.processors = None;
+                self.machine.shared = Shared::None;
             }
         }
         self
@@ -229,18 +228,15 @@ impl Schedule {
     /// takes, since it loses the processor to others.
     #[inline]
     fn run_for(&mut self, time: f64) -> f64 {
-        let Some(processors) = self.machine.processors else {
-            return 0.0;
-        };
         let until = self.now + time;
         let [one, other] = &mut self.busy_until;
-        let also_sends = SENDS * self.machine.of_work();
-        if processors == 1 {
-            (*one, *other) = (until, until);
-        } else if *one <= *other {
-            *one = until + also_sends;
-        } else {
-            *other = until + also_sends;
+        match self.machine.shared {
+            Shared::None => return 0.0,
+            Shared::One => (*one, *other) = (until, until),
+            Shared::TwoInStep => {
+                let first = if *one <= *other { one } else { other };
+                *first = until + SENDS * self.machine.of_work();
+            }
         }
         let Processors { runs_again, loses } = self.machine.processor;
         let runs = -uniform(&mut self.woken_prng).ln() / loses * self.machine.of_work();
@@ -501,13 +497,13 @@ impl Schedule {
     /// The client begins its next transaction: after the way of something else and a pause with
     /// this mean, or at the next time that the throttle gives.
     fn begin_after(&mut self, way: f64, pause: f64, client: usize) {
+        let outside = std::mem::take(&mut self.clients[client].outside);
         let time = if let Some(last) = self.throttle {
             let next = last + self.draw(self.machine.between);
             self.throttle = Some(next);
-            next.max(self.now)
+            next.max(self.now + outside)
         } else {
             self.betweens += 1.0;
-            let outside = std::mem::take(&mut self.clients[client].outside);
             let pause = self.draw_pause(pause);
             self.now + outside + way + self.in_step(pause) + self.on_the_way(client)
         };
@@ -530,7 +526,7 @@ impl Schedule {
     /// Source: `threadRun`, src/bin/pgbench/pgbench.c (REL_18_STABLE): who is ready when it wakes
     /// is served before it sleeps again.
     fn in_step(&mut self, pause: f64) -> f64 {
-        if !self.machine.in_step {
+        if self.machine.shared != Shared::TwoInStep {
             return pause;
         }
         let at = if self.sends_at > self.now {

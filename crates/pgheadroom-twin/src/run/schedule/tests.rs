@@ -57,7 +57,7 @@ fn the_first_timer_finds_a_deadlock() {
 fn calls_are_waited_for() {
     for (has_calls, least, most) in [(false, 0.0, 0.3), (true, 0.4, 0.65)] {
         let mut schedule = Schedule::new(4, 1, Asked::default()).of_calls(has_calls);
-        schedule.machine.processors = None; // these statements have no pauses
+        schedule.machine.shared = Shared::None; // these statements have no pauses
         let (mut left, mut away, mut since) = ([0; 4], 0.0, [0.0; 4]);
         while let Some(turn) = schedule.next() {
             match turn {
@@ -89,7 +89,7 @@ fn calls_are_waited_for() {
 fn a_rollback_takes_its_time() {
     for seed in 0..8 {
         let mut schedule = Schedule::new(2, seed, Asked::default());
-        (schedule.standing, schedule.machine.in_step) = (None, false);
+        (schedule.standing, schedule.machine.shared) = (None, Shared::None);
         let Machine { between, pause, .. } = schedule.machine;
         assert!(pause * 1.2 <= between * 1.001 && between <= pause * 2.801);
         while schedule.next().is_some() {}
@@ -308,12 +308,13 @@ fn one_processor_runs_one_statement() {
             }
             most = most.max(at_once);
         }
-        let processors = schedule.machine.processors;
-        kinds[processors.unwrap_or(0)] += 1;
-        assert!(
-            processors.map_or(most > 2, |count| most <= count),
-            "{seed}: {most}"
-        );
+        let (kind, holds) = match schedule.machine.shared {
+            Shared::None => (0, most > 2),
+            Shared::One => (1, most == 1),
+            Shared::TwoInStep => (2, most == 2),
+        };
+        kinds[kind] += 1;
+        assert!(holds, "{seed}: {most}");
     }
     assert_eq!(kinds, [2, 4, 2]);
 }
@@ -323,7 +324,7 @@ fn one_processor_runs_one_statement() {
 fn time_at_work_is_longer_than_a_snapshot() {
     for seed in 0..8 {
         let mut schedule = Schedule::new(1, seed, Asked::default());
-        (schedule.standing, schedule.machine.in_step) = (None, false);
+        (schedule.standing, schedule.machine.shared) = (None, Shared::None);
         schedule.machine.processor.loses = f64::MIN_POSITIVE;
         while schedule.next().is_some() {}
         let (mut inside, mut pauses) = (0.0, f64::INFINITY);
@@ -342,5 +343,28 @@ fn time_at_work_is_longer_than_a_snapshot() {
         assert!((mean - (1.0 - outside)).abs() < 0.03, "{mean}");
         assert!((pauses - outside).abs() < 1e-9, "{pauses}");
         assert!((schedule.worked() * STATEMENT - 20_000.0).abs() < 1e-6);
+    }
+}
+
+/// At a rate too what a session is at work for beside its statements does not add up from one
+/// transaction to the next.
+#[test]
+fn a_rate_leaves_nothing_to_make_up_for() {
+    let asked = Asked {
+        rate_per_s: Some(1000.0),
+        ..Asked::default()
+    };
+    let mut schedule = Schedule::new(2, 1, asked);
+    while let Some(turn) = schedule.next() {
+        match turn {
+            Turn::Begin(client) if schedule.ended < 200.0 => {
+                schedule.run_statement(client, Work::UPDATE_ALONE);
+            }
+            Turn::EndStatement(client) => {
+                schedule.end_transaction(client, false);
+                assert!(schedule.clients[client].outside < 1e-9);
+            }
+            _ => {}
+        }
     }
 }
