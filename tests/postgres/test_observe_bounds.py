@@ -29,8 +29,15 @@ FROM pg_statio_user_tables
 
 
 def reads(cluster: Cluster) -> dict[str, int]:
+    """
+    Blocks of each table that ended sessions have read.
+
+    A session reports what it has read when its process ends, for which a closed connection does
+    not wait; on its way out it reports before pg_stat_activity forgets it.
+    """
+    gone = "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'client backend'"
+    observed.wait_until(cluster, gone, "the sessions before have ended")
     with cluster.connect() as connection:
-        connection.execute("SELECT pg_stat_force_next_flush()")
         return dict(connection.execute(READS).fetchall())
 
 
@@ -89,9 +96,6 @@ def test_psqls_script_is_bounded_too(newest: ServerPrograms, tmp_path: Path) -> 
             text=True,
             check=True,
         )
-        # A session reports what it has read when it ends, which psql does not wait for.
-        gone = "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'client backend'"
-        observed.wait_until(cluster, gone, "psql's session has ended")
         after = reads(cluster)
     assert done.stderr == ""
     grown = {name for name, number in after.items() if number > before[name]}
