@@ -693,6 +693,7 @@ def simulate(
     duration_s: float | None = None,
     standing: tuple[float, Sequence[float], tuple[float, float] | None] | None = None,
     course: Sequence[Sequence[int]] | None = None,
+    is_maintenance_measured: bool = False,
     progress: Progress | None = None,
 ) -> Simulated:
     """
@@ -705,18 +706,16 @@ def simulate(
         profile_json: The profile as `pgheadroom.profile.to_json` saves it, as JSON text.
         server_version: The minor version to follow: `18.4`.
         interleaving: Seed of the order in which several clients' transactions run.
-        events: What the server did by itself during the run: the fraction of the run, from 0 to
-            1, the kind (`checkpoint_starting`, `checkpoint_complete`, `autovacuum_starting`,
-            `autovacuum`, `autoanalyze`) and the table. A profile with autovacuum or checkpoints
-            needs them, be it an empty list, or a pace.
+        events: What the server did by itself: the fraction of the run, the kind
+            (`checkpoint_starting`, `checkpoint_complete`, `autovacuum_starting`, `autovacuum`,
+            `autoanalyze`), the table. With autovacuum or checkpoints it needs them, or a pace.
         transactions: How many a run did that is given by its duration.
         pace: `("even", N)`: N transactions a second; `("arrivals", S)`: at random within S
             seconds. With it and without events, autovacuum and checkpoints go by this clock.
         windows: Windows of the series, which need a pace; 0: none.
         fillfactors_later: Fillfactors, in percent, of tables once loaded: pages stay as they are.
         fillfactors_at: The same in the middle of the run: which, percent, at which fraction of it.
-        rewrites: Tables that are rewritten in the middle: which, from and until which fraction of
-            the run beside the clients; without an end it is VACUUM FULL.
+        rewrites: Tables rewritten beside clients: which, from, until; without an end, VACUUM FULL.
         watch: A page whose life is wanted: its table's name and its number, from 0.
         storage: `local`, or `log-structured`: no checkpoints and no images that repair pages.
         engine: How rows are stored once they are loaded: `heap`, `clustered` or `undo`.
@@ -724,12 +723,13 @@ def simulate(
         duration_s: How long the run takes, where somebody has measured it.
         standing: What share of clients' transactions stood still, and for how many of another's.
         course: Transactions of each client by stretch of a server's run; clients keep to it.
+        is_maintenance_measured: Commands are where a server's run had them, each over by the next.
         progress: Tells other threads how far it has come.
 
     Raises:
         InputError: The text is no profile, or the version none that is known.
-        TwinError: The profile needs what the twin does not play (the message names the field), a
-            server could not run it either, it was cancelled, or the twin found itself at fault.
+        TwinError: The twin does not play it (the message names the field), nor could a server, it
+            was cancelled, or the twin found itself at fault.
     """
 
 def simulate_tprocc(

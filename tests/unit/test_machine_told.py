@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -40,8 +41,9 @@ def _machine(
     times: SessionTimes | None = TIMES,
     stated: MachineTimes | None = None,
     clients: int = 4,
+    processors: int | None = None,
 ) -> MachineTimes | None:
-    run = SimpleNamespace(session_times=times, transactions=100_000)
+    run = SimpleNamespace(session_times=times, transactions=100_000, processors=processors)
     first = SimpleNamespace(worked_each=worked, pauses_each=pauses)
     asked = Run(operations=100_000, clients=clients, machine=stated)
     return machine_of(asked, run, first)  # type: ignore[arg-type]
@@ -68,6 +70,8 @@ def test_what_is_not_measured_stays_as_stated() -> None:
     found = _machine(2.0, 0.0, stated=stated)
     assert found == MachineTimes(statement_us=20.0, between_us=20.0, wake_us=7)
     assert _machine(2.0, 0.0, None, stated) is None
+    counted = _machine(2.0, 0.0, stated=stated, processors=2)
+    assert counted == replace(found, processors=2)
     assert _machine(2.0, 0.0, TIMES, stated, clients=1001) is None
 
 
@@ -94,14 +98,16 @@ def test_a_proof_that_measured_nothing_takes_no_other_servers_machine() -> None:
     """
     profile = parse_profile(_profile(machine={"statement_us": 5, "wake_us": 7}))
     (cell,) = make_cells(profile, None, None, ())
-    run = SimpleNamespace(session_times=None, transactions=1200, standing=None, course=())
+    run = SimpleNamespace(
+        session_times=None, transactions=1200, standing=None, course=(), processors=2
+    )
     first = SimpleNamespace(worked_each=2.0, pauses_each=0.0)
     given = given_by_clients(cell, run, first)  # type: ignore[arg-type]
-    assert given.machine == MachineTimes(wake_us=7)
+    assert given.machine == MachineTimes(wake_us=7, processors=2)
     plan = RunPlan(cells=[cell], version=PgVersion.parse("16.14"), given=[given])
     for seed in range(2):
         run_json = json.loads(plan.piece(0, seed).profile_json)["run"]
-        assert run_json["machine"] == {"wake_us": 7}
+        assert run_json["machine"] == {"wake_us": 7, "processors": 2}
     said = told(0, profile, given, SimpleNamespace(duration_s=1.0))  # type: ignore[arg-type]
     assert "of another server" in str(said["cells[0].machine"])
 
@@ -190,6 +196,15 @@ def test_a_profile_keeps_what_it_says_of_the_machine() -> None:
     assert "an UPDATE 40 us, a COMMIT 2000 us" in said
     assert "300.5 us within a transaction" in said
     assert "times a pause after it is free" in said
+    assert "one processor, 2 with clients in step, or each its own" in said
+    for count, expected in (
+        (1, "all backends have one processor, a client"),
+        (2, "one processor, 2 with clients in step, or 2 with the clients"),
+        (3, "one processor, 3 with clients in step, or each its own"),
+    ):
+        known = parse_profile(_profile(machine={"processors": count}))
+        (found,) = predict_cells(_plan(known, seeds=2))
+        assert expected in "".join(found.approximations)
 
 
 @pytest.mark.parametrize(
@@ -197,6 +212,8 @@ def test_a_profile_keeps_what_it_says_of_the_machine() -> None:
     [
         ({"pause_us": -1}, "run.machine.pause_us"),
         ({"statement_us": 0}, "run.machine.statement_us"),
+        ({"processors": 0}, "run.machine.processors"),
+        ({"processors": 1.5}, "run.machine.processors"),
         ({"commits_us": 1}, "commits_us: unknown field; did you mean commit_us"),
         (12, "run.machine"),
     ],
@@ -210,7 +227,7 @@ def test_a_machine_that_cannot_be_is_refused(machine: object, said: str) -> None
 def test_what_a_server_told_goes_before_the_profile() -> None:
     """Of one run there is one machine."""
     profile = parse_profile(_profile(machine={"wake_us": 7}))
-    told = MachineTimes(statement_us=10, pause_us=30, between_us=90)
+    told = MachineTimes(statement_us=10, pause_us=30, between_us=90, processors=2)
     plan = RunPlan(
         cells=make_cells(profile, None, None, ()),
         version=PgVersion.parse("18.4"),
@@ -220,9 +237,11 @@ def test_what_a_server_told_goes_before_the_profile() -> None:
         "statement_us": 10,
         "pause_us": 30,
         "between_us": 90,
+        "processors": 2,
     }
     # Every other run draws it, for what means do not tell.
-    assert json.loads(plan.piece(0, 1).profile_json)["run"].get("machine") in (None, {})
+    drawn = json.loads(plan.piece(0, 1).profile_json)["run"]["machine"]
+    assert drawn == {"processors": 2}
 
 
 def test_a_slow_commit_is_waited_for() -> None:

@@ -41,6 +41,7 @@ def test_how_clients_came_on_is_told_in_every_way(server: dict[str, Any]) -> Non
         course=COURSE,
         session_times=SessionTimes(at_work_s=0.2, in_transaction_s=0.0, between_s=0.4),
         transactions=200,
+        processors=2,
         events=(),
         snapshots=(),
         holds=(),

@@ -177,7 +177,10 @@ def _machine(draw: Draw, profile: Section) -> None:
     """Times of sessions, all of which mean something with several clients alone."""
     times = ("statement_us", "commit_us", "pause_us", "between_us", "wake_us")
     known = [name for name in times if not draw.rarely(3)]
-    profile["run"]["machine"] = {name: draw.of((5, 40.5, 300)) for name in known}
+    machine = {name: draw.of((5, 40.5, 300)) for name in known}
+    if draw.rarely(3):
+        machine["processors"] = draw.of((1, 2, 3, 64))
+    profile["run"]["machine"] = machine
 
 
 def _snapshots(draw: Draw, profile: Section) -> None:

@@ -167,6 +167,10 @@ pub enum StatementError {
     /// A sequential scan has read a part of its table: [`Database::resume_scan`] goes on.
     #[error("it reads its table in parts")]
     Scans,
+    /// It is on its way to a row that another session holds, and would not wait for it:
+    /// [`Database::resume_scan`] and [`Database::resume_head`] go on when it is there.
+    #[error("it has not come to a row that another session holds")]
+    Comes,
     /// A repeatable read transaction wants to change what was changed since its snapshot.
     #[error("could not serialize access due to concurrent update")]
     Serialization,

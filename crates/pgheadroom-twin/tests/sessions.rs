@@ -6,7 +6,7 @@ use std::cell::RefCell;
 
 use fixture::{ABALANCE, AID, Fixture, Shape};
 use pgheadroom_twin::executor::{
-    Action, Assignment, Assignments, Change, SessionId, StatementError,
+    Action, Assignment, Assignments, Change, Head, SessionId, StatementError,
 };
 use pgheadroom_twin::procarray::Isolation;
 use pgheadroom_twin::value::{Text, Value};
@@ -417,4 +417,84 @@ fn a_scan_meets_what_was_changed_meanwhile() {
     assert_eq!(fixture.records(RecordType::HeapLock), 1);
     assert_eq!(fixture.records(RecordType::HeapHotUpdate), 2);
     fixture.check();
+}
+
+/// The queue of all rows in the order of their key.
+const HEAD: Head = Head {
+    index: 0,
+    bound: None,
+    filter: None,
+    key_index: 0,
+};
+
+impl Fixture {
+    fn delete_head(&mut self) -> Result<u64, StatementError> {
+        self.db.by_head(self.t, &HEAD, 1, &Action::Delete)
+    }
+
+    fn go_on_with_head(&mut self, action: &Action<'_>) -> Result<u64, StatementError> {
+        self.db.resume_head(self.t, &HEAD, 1, action)
+    }
+}
+
+/// SKIP LOCKED asks whether a row is held when it comes to it, with the snapshot of its beginning:
+/// of one that was deleted meanwhile nothing is left, one whose holder goes on is passed over, and
+/// one whose holder has failed is the head still.
+#[test]
+fn a_queues_head_is_looked_at_on_arrival() {
+    for (ends, gone) in [(Some(true), [1, 2]), (None, [1, 2]), (Some(false), [1, 0])] {
+        let (mut fixture, second) = loaded();
+        fixture.db.come_to_rows_later();
+        assert_eq!(fixture.delete_head(), Ok(1), "row 1, which nobody holds");
+        fixture.db.switch_to(second);
+        assert_eq!(fixture.delete_head(), Err(StatementError::Comes));
+        fixture.db.switch_to(FIRST);
+        match ends {
+            Some(true) => assert!(fixture.db.commit().is_empty(), "nobody waits"),
+            Some(false) => assert!(fixture.db.rollback().is_empty(), "nobody waits"),
+            None => {}
+        }
+        fixture.db.switch_to(second);
+        assert_eq!(fixture.go_on_with_head(&Action::Delete), Ok(1));
+        fixture.db.commit();
+        if ends.is_none() {
+            fixture.db.switch_to(FIRST);
+            fixture.db.commit();
+        }
+        fixture.db.switch_to(SessionId(0));
+        let left = (1..=3).filter(|&key| fixture.balance(key).is_some());
+        let left: Vec<i64> = left.collect();
+        let expected = (1..=3).filter(|key| !gone.contains(key));
+        assert_eq!(left, expected.collect::<Vec<i64>>(), "{ends:?}");
+    }
+}
+
+/// A row that was updated between the snapshot and the arrival is locked and changed as it is now,
+/// once, if it is read committed; a repeatable read transaction fails.
+#[test]
+fn a_queues_head_that_was_updated_meanwhile() {
+    let update = Action::Update(Assignments { columns: &ADD_ONE });
+    for isolation in [Isolation::ReadCommitted, Isolation::RepeatableRead] {
+        let (mut fixture, second) = loaded();
+        fixture.db.come_to_rows_later();
+        let head = &HEAD;
+        assert_eq!(fixture.db.by_head(fixture.t, head, 1, &update), Ok(1));
+        fixture.db.switch_to(second);
+        fixture.db.set_isolation(isolation);
+        let done = fixture.db.by_head(fixture.t, head, 1, &update);
+        assert_eq!(done, Err(StatementError::Comes));
+        fixture.db.switch_to(FIRST);
+        fixture.db.commit();
+        fixture.db.switch_to(second);
+        let locks = fixture.records(RecordType::HeapLock);
+        let done = fixture.go_on_with_head(&update);
+        if isolation == Isolation::RepeatableRead {
+            assert_eq!(done, Err(StatementError::Serialization));
+            continue;
+        }
+        assert_eq!(done, Ok(1));
+        assert_eq!(fixture.records(RecordType::HeapLock), locks + 1);
+        fixture.db.commit();
+        assert_eq!([1, 2].map(|key| fixture.balance(key)), [Some(2), Some(0)]);
+    }
 }

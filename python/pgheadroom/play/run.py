@@ -45,6 +45,7 @@ from pgheadroom.profile.settings import check_values
 from pgheadroom.profile.unpriced import left_out_gins
 from pgheadroom.progress import Say
 from pgheadroom.servers import Host, find_client, find_programs, is_connection
+from pgheadroom.servers.processors import usable
 from pgheadroom.types import Assumed, PgVersion, Span
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class Played:
     `turns` are those of operations, and of them those without a row, as far as counters tell.
     `maintained` has from when to when each command of maintenance ran, as shares of the
     transactions, where these are not counted.
+    `processors` are those that the server and its clients may use.
     `failed_transactions` are among `transactions`: pgbench rolled them back and tried none again.
     """
 
@@ -94,6 +96,7 @@ class Played:
     course: ClientsCourse = ()
     session_times: SessionTimes | None = None
     maintained: tuple[Span, ...] = ()
+    processors: int | None = None
 
 
 def play(
@@ -242,6 +245,7 @@ class _Play:
             events=happened.events,
             holds=happened.holds,
             maintained=happened.maintained,
+            processors=usable(),
         )
 
     def _left_behind(

@@ -128,6 +128,7 @@ class Piece:
     standing: tuple[float, tuple[float, ...], Span | None] | None = None
     course: tuple[tuple[int, ...], ...] = ()
     is_maintained: bool = False
+    is_maintenance_measured: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,6 +213,7 @@ class RunPlan:
             standing=given.standing,
             course=given.course,
             is_maintained=bool(profile.workload.run.maintenance),
+            is_maintenance_measured=bool(given.maintained),
         )
 
     def _text_of(self, cell: int, profile: Profile) -> str:
@@ -347,7 +349,7 @@ def as_given(profile: Profile, given: Given, seed: int = 0) -> Profile:
     if given.machine is not None:
         # Means are not all: where clients come to be in step, which hangs on how even their pauses
         # are, servers lie outside what one machine's runs differ by. So every other run draws it.
-        known = given.machine if seed % 2 == 0 else MachineTimes(wake_us=given.machine.wake_us)
+        known = given.machine if seed % 2 == 0 else given.machine.undrawn()
         run = replace(run, machine=known)
         profile = replace(profile, workload=replace(profile.workload, run=run))
     if given.maintained:

@@ -47,7 +47,8 @@ def given_by_clients(cell: Cell, run: Played, first: Simulation) -> Given:
     standing, asked = run.standing, cell.profile.workload.run
     # What the profile says is of the server that it was made of, and of its clients: the throw-away
     # server flushes nothing, and pgbench's clients do not pause. Where nobody measured it is drawn.
-    drawn = MachineTimes(wake_us=None if asked.machine is None else asked.machine.wake_us)
+    stated = asked.machine or MachineTimes()
+    drawn = MachineTimes(wake_us=stated.wake_us, processors=run.processors)
     return Given(
         standing=(standing.share, standing.lengths, standing.inside) if standing else None,
         course=run.course,
@@ -77,6 +78,7 @@ def machine_of(asked: Run, run: Played, first: Simulation) -> MachineTimes | Non
         pause_us=_us(times.in_transaction_s, first.pauses_each * transactions),
         between_us=_us(times.between_s, transactions),
         wake_us=None if asked.machine is None else asked.machine.wake_us,
+        processors=run.processors,
     )
 
 
@@ -181,7 +183,7 @@ def told(n: int, profile: Profile, given: Given, run: Played) -> Assumed:
 
 def _said_of(machine: MachineTimes | None, stated: MachineTimes | None) -> str:
     """What was measured, beside what the profile says; nothing where both are silent."""
-    if machine is None or machine == MachineTimes(wake_us=machine.wake_us):
+    if machine is None or machine == machine.undrawn():
         return "" if machine is None or stated is None else _NOT_MEASURED
     each = (
         ("an UPDATE by key took {:.3g} us at work in the mean", machine.statement_us),

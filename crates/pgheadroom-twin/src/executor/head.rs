@@ -26,9 +26,10 @@ use crate::executor::parked::{EndOfHead, Parked, Stopped};
 use crate::executor::table::Table;
 use crate::executor::{Action, Database, StatementError, TableId};
 use crate::expression::Expression;
-use crate::lock_options::LockTupleMode;
+use crate::lock_options::{LockTupleMode, LockWaitPolicy};
 use crate::page::Tid;
 use crate::procarray::ProcArray;
+use crate::wal::Wal;
 
 /// Which rows a queue's head has.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,6 +49,41 @@ impl Table {
     fn is_taken(&self, tid: Tid, procs: &ProcArray) -> bool {
         self.holder(tid, LockTupleMode::Update, procs).is_some()
     }
+
+    /// Locks a row that the query has found, or the version that has taken its place since the
+    /// statement's snapshot: which one, unless others have it (SKIP LOCKED), or the row is wanted
+    /// no more.
+    ///
+    /// # Errors
+    /// [`StatementError::Serialization`].
+    ///
+    /// Source: `ExecLockRows`, src/backend/executor/nodeLockRows.c; `heapam_tuple_lock`,
+    /// src/backend/access/heap/heapam_handler.c (REL_18_STABLE).
+    fn lock_unless_taken(
+        &mut self,
+        found: Tid,
+        (index, head): (usize, &Head),
+        procs: &mut ProcArray,
+        wal: &mut Wal,
+    ) -> Result<Option<Tid>, StatementError> {
+        let action = Action::Lock(LockTupleMode::Update, LockWaitPolicy::Skip);
+        let still_wanted = |table: &mut Self, row| {
+            let bound = head.bound.as_slice();
+            let is_true = |filter: &Expression| filter.is_true(table.row_view(row));
+            let is_wanted = head.filter.as_ref().map(is_true).transpose()?;
+            Ok(is_wanted.unwrap_or(true) && table.has_key(index, row, (bound, bound))?)
+        };
+        match self.held_version(found, &action, still_wanted, procs, wal) {
+            Ok(Some(held)) => {
+                if held == found {
+                    self.lock(held, LockTupleMode::Update, procs, wal);
+                }
+                Ok(Some(held))
+            }
+            Ok(None) | Err(StatementError::Waits(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 impl Database {
@@ -63,7 +99,41 @@ impl Database {
         action: &Action<'_>,
     ) -> Result<u64, StatementError> {
         let statement = self.begin_statement_on(id);
-        let (mut keys, stopped) = self.lock_head(id, head, limit, statement)?;
+        let may_stop = self.sessions.come_later;
+        self.change_head(id, head, limit, action, (statement, may_stop))
+    }
+
+    /// The active session's statement goes on, with the same arguments: how many rows it found.
+    ///
+    /// # Errors
+    /// As [`Self::by_head`].
+    ///
+    /// # Panics
+    /// When no such statement waits.
+    pub fn resume_head(
+        &mut self,
+        id: TableId,
+        head: &Head,
+        limit: usize,
+        action: &Action<'_>,
+    ) -> Result<u64, StatementError> {
+        if let Some(statement) = self.unpark_head_query() {
+            self.change_head(id, head, limit, action, (statement, false))
+        } else {
+            self.resume_scan(action, |_| unreachable!("it has its rows"))
+        }
+    }
+
+    fn change_head(
+        &mut self,
+        id: TableId,
+        head: &Head,
+        limit: usize,
+        action: &Action<'_>,
+        (statement, may_stop): (u32, bool),
+    ) -> Result<u64, StatementError> {
+        let locked = self.lock_head(id, head, limit, (statement, may_stop));
+        let (mut keys, stopped) = self.park(locked, || Parked::HeadQuery(statement))?;
         keys.sort_unstable();
         let found = self.change_rows(id, head, &keys, action, statement);
         let found = found.map_err(|error| match error {
@@ -89,13 +159,14 @@ impl Database {
         Ok(end.found)
     }
 
-    /// The query: its rows are locked; the codes of their keys, and where it stopped.
+    /// The query: its rows are locked; the codes of their keys, and where it stopped. If others
+    /// hold one that it comes to, and it `may_stop`, it begins again when it is there.
     fn lock_head(
         &mut self,
         id: TableId,
         head: &Head,
         limit: usize,
-        statement: u32,
+        (statement, may_stop): (u32, bool),
     ) -> Result<(Vec<i64>, Stopped), StatementError> {
         let table = &mut self.tables[id.0];
         let index = table.btree_position(head.index);
@@ -133,15 +204,15 @@ impl Database {
                     continue;
                 }
                 locked = None;
-                if table.is_taken(found, &self.procs) {
-                    continue; // SKIP LOCKED
+                if may_stop && table.is_taken(found, &self.procs) {
+                    return Err(StatementError::Comes);
                 }
-                if table.is_outdated(found, &self.procs, &mut self.wal) {
-                    return Err(StatementError::Serialization);
-                }
-                table.lock(found, LockTupleMode::Update, &mut self.procs, &mut self.wal);
-                locked = Some(found.block);
-                let row = table.row_at(found);
+                let (procs, wal) = (&mut self.procs, &mut self.wal);
+                let Some(held) = table.lock_unless_taken(found, (index, head), procs, wal)? else {
+                    continue;
+                };
+                locked = Some(held.block);
+                let row = table.row_at(held);
                 keys.push(table.key_code(key_index, row)?);
                 if keys.len() == limit {
                     table.session.head_pin = locked;
@@ -196,9 +267,11 @@ impl Database {
                     Fetched::Found(found) => {
                         slot = Some(found.block);
                         self.procs.note_slot(table.forks.main, found.block);
-                        found_rows += 1;
-                        let (procs, wal) = (&mut self.procs, &mut self.wal);
-                        table.apply(found, action, procs, wal, statement)?;
+                        let still_wanted =
+                            |table: &mut Table, row| table.has_key(index, row, (&[key], &[key]));
+                        let by = (&mut self.procs, &mut self.wal, statement);
+                        let taken = table.take(found, action, still_wanted, by)?;
+                        found_rows += u64::from(taken.is_some());
                     }
                     Fetched::AllDead => dead.push((offset, tid)),
                     Fetched::Invisible => {}

@@ -100,6 +100,8 @@ pub(super) enum Parked {
     ByCachedTid(ByCachedTid),
     Seq(Box<SeqScan>),
     Bitmap(Box<BitmapScan>),
+    /// A queue's, by its number, which is on its way to its rows and looks for them then.
+    HeadQuery(u32),
     /// A queue's, whose rows are changed.
     Head(TableId, EndOfHead),
     /// One whose triggers fire.
@@ -123,7 +125,8 @@ impl Parked {
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub session: SessionId,
-    /// Whose end it waits for; none in a scan that has read a part of its table.
+    /// Whose end it waits for; none in a scan that has read a part of its table, and on the way to
+    /// a row.
     pub xid: Xid,
     /// The version in whose line it stands: that of its snapshot, or a newer one that is locked.
     /// None where it has come to a newer one that is being replaced: then all go on at once.

@@ -39,6 +39,8 @@ pub(super) struct Sessions {
     pub scanned: Scanned,
     /// Whether they stop when that is a part, for others to do something meanwhile.
     pub scan_in_parts: bool,
+    /// Whether statements come to their rows some time after they have begun.
+    pub come_later: bool,
 }
 
 /// A part of a sequential scan, if it is read in parts: some half of the time of an UPDATE by key
@@ -79,6 +81,14 @@ impl Database {
     /// [`StatementError::Scans`]: crate::executor::StatementError::Scans
     pub const fn scan_in_parts(&mut self) {
         self.sessions.scan_in_parts = true;
+    }
+
+    /// A statement that does not wait for a row looks whether it is free when it comes there, not
+    /// when it begins: where others hold it then, it stops with [`StatementError::Comes`].
+    ///
+    /// [`StatementError::Comes`]: crate::executor::StatementError::Comes
+    pub const fn come_to_rows_later(&mut self) {
+        self.sessions.come_later = true;
     }
 
     /// What sequential scans have read since this was asked last.

@@ -63,6 +63,11 @@ impl RunningVacuum {
         self.scan.hurries()
     }
 
+    /// It asks for the lock on the table's end no more.
+    pub(super) const fn give_up_end(&mut self) {
+        self.scan.keep_end();
+    }
+
     /// Whether it has asked for the lock on the table's end in vain.
     #[must_use]
     pub const fn waits_for_lock(&self) -> bool {

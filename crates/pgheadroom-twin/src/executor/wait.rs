@@ -36,7 +36,7 @@ impl Database {
     ) -> Result<T, StatementError> {
         let xid = match done {
             Err(StatementError::Waits(xid)) => Some(xid),
-            Err(StatementError::Scans) => Some(Xid::INVALID),
+            Err(StatementError::Scans | StatementError::Comes) => Some(Xid::INVALID),
             _ => None,
         };
         if let Some(xid) = xid {
@@ -61,6 +61,18 @@ impl Database {
         let mut parked = self.sessions.parked.iter();
         let position = parked.position(|waiting| waiting.session == session)?;
         Some(self.sessions.parked.remove(position))
+    }
+
+    /// The active session's queue's statement that is on its way to its rows, if it is such a one.
+    pub(super) fn unpark_head_query(&mut self) -> Option<u32> {
+        let session = self.session();
+        let mut parked = self.sessions.parked.iter();
+        let position = parked.position(|waiting| waiting.session == session)?;
+        let Parked::HeadQuery(statement) = self.sessions.parked[position].statement else {
+            return None;
+        };
+        self.sessions.parked.remove(position);
+        Some(statement)
     }
 
     /// The active session's statement has gone on and waits at the same version again: it keeps the
@@ -102,7 +114,7 @@ impl Database {
         let mut parked = self.sessions.parked.iter();
         let waiting = parked.clone().find(|waiting| waiting.session == session)?;
         if !waiting.xid.is_valid() {
-            return None; // it scans
+            return None; // it scans, or is on its way
         }
         let is_before = |other: &&Waiting| other.session != session;
         let mut before = parked.by_ref().take_while(is_before);
@@ -354,20 +366,6 @@ impl Table {
         self.lock(at, mode, procs, wal);
         let row = self.row_at(at);
         Ok(still_wanted(self, row)?.then_some(at))
-    }
-
-    /// Whether a version that a snapshot shows is not the newest any more: a repeatable read
-    /// transaction may not lock it.
-    ///
-    /// Source: `TM_Updated` and `TM_Deleted` in `ExecLockRows`,
-    /// src/backend/executor/nodeLockRows.c (REL_18_STABLE).
-    pub(super) fn is_outdated(&mut self, tid: Tid, procs: &ProcArray, wal: &mut Wal) -> bool {
-        let tuple = self.tuple_at(tid);
-        let is_outdated = is_replaced(&tuple, procs);
-        if is_outdated {
-            self.note_hints(tid, procs, wal);
-        }
-        is_outdated
     }
 
     /// Whether ON CONFLICT DO UPDATE may go on with the version that it has locked: of a repeatable

@@ -44,6 +44,8 @@ pub struct MachineSpec {
     pub between_us: Option<f64>,
     /// Until one goes on that has waited for another.
     pub wake_us: Option<f64>,
+    /// Processors that the sessions and their clients have.
+    pub processors: Option<u32>,
 }
 
 impl MachineSpec {

@@ -293,6 +293,7 @@ impl Clients {
                 schedule.run_statement(client, work);
             }
             Err(StatementError::Scans) => schedule.scan(client, scanned, waited),
+            Err(StatementError::Comes) => schedule.come(client),
             Err(StatementError::Waits(_)) => {
                 schedule.wait(client, begins);
                 expect_deadlock(client, schedule, db);
@@ -408,7 +409,7 @@ impl Clients {
         wake(woken, schedule, db);
         if self.in_progress == 0 {
             for client in self.postponed.drain(..) {
-                schedule.begin_now(client);
+                schedule.begin_woken(client);
             }
         }
     }

@@ -77,6 +77,21 @@ impl EndLocks {
         self.note_next();
     }
 
+    /// The command that waits gives up: whoever is next finds it over.
+    pub fn end_command(&mut self, db: &mut Database) -> Result<(), (StatementError, TableId)> {
+        let is_one = |waiting: &Waiting| waiting.is_command;
+        if let Some(position) = self.waiting.iter().position(is_one) {
+            let mut vacuum = Some(self.waiting.remove(position).vacuum);
+            while let Some(mut waiting) = vacuum {
+                let table = waiting.table();
+                waiting.give_up_end();
+                vacuum = db.vacuum_again(waiting).map_err(|error| (error, table))?;
+            }
+            self.note_next();
+        }
+        Ok(())
+    }
+
     /// Those try again whose time has come, each in its turn.
     pub fn try_again(
         &mut self,

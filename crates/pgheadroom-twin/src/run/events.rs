@@ -106,6 +106,8 @@ pub struct Conditions {
     pub standing: Option<Standing>,
     /// Transactions of each client by stretch of the run, if somebody has measured them.
     pub course: Vec<Vec<u32>>,
+    /// Whether commands of maintenance begin where a server's run had them.
+    pub is_maintenance_measured: bool,
 }
 
 impl Conditions {
@@ -175,6 +177,8 @@ pub struct Plan {
     pub course: Vec<Vec<u32>>,
     /// How long clients' sessions take, as far as it is known.
     pub machine: MachineSpec,
+    /// Whether commands of maintenance begin where a server's run had them.
+    pub is_maintenance_measured: bool,
     /// What this is a share of.
     pub whole: Option<Whole>,
     /// What is not played as a server would, in sentences.
@@ -274,6 +278,7 @@ impl Plan {
             standing: conditions.standing.clone(),
             course: conditions.course.clone(),
             machine: spec.run.machine,
+            is_maintenance_measured: conditions.is_maintenance_measured,
             isolation: match spec.run.isolation {
                 profile::Isolation::ReadCommitted => Isolation::ReadCommitted,
                 profile::Isolation::RepeatableRead => Isolation::RepeatableRead,
@@ -344,6 +349,8 @@ pub(super) struct Events<'a> {
     end_locks: EndLocks,
     /// Commands that are due, whose session's VACUUM is among these.
     late: VecDeque<(TableId, Maintenance)>,
+    /// Whether commands begin where a server's run had them.
+    are_measured: bool,
 }
 
 /// How often rows were put elsewhere so far, or what a command has met, and its table.
@@ -360,6 +367,7 @@ impl<'a> Events<'a> {
             moved: 0,
             end_locks: EndLocks::default(),
             late: VecDeque::new(),
+            are_measured: plan.is_maintenance_measured,
         }
     }
 
@@ -398,7 +406,7 @@ impl<'a> Events<'a> {
     /// command that locks the table.
     pub fn needs_quiet(&self, transactions: u64) -> bool {
         let mut due = self.left.iter().take_while(|&&(at, _)| at <= transactions);
-        let keeps = self.end_locks.keep_commands();
+        let keeps = self.end_locks.keep_commands() && !self.are_measured;
         let is_late = |action| keeps && matches!(action, Action::Maintain(..));
         let begins = due.any(|&(_, action)| action.is_exclusive() && !is_late(action))
             || (!keeps && self.late.iter().any(|(_, what)| what.is_exclusive()));
@@ -437,7 +445,8 @@ impl<'a> Events<'a> {
         &self.rewritten
     }
 
-    /// A command of another session, which does one after the other.
+    /// A command of another session, which does one after the other: where the server's began, its
+    /// VACUUM before that was over.
     fn maintain(
         &mut self,
         table: TableId,
@@ -445,6 +454,9 @@ impl<'a> Events<'a> {
         moment: Moment,
         db: &mut Database,
     ) -> Result<(), (StatementError, TableId)> {
+        if self.end_locks.keep_commands() && self.are_measured {
+            self.end_locks.end_command(db)?;
+        }
         if self.end_locks.keep_commands() {
             self.late.push_back((table, what));
             return Ok(());

@@ -110,11 +110,32 @@ pub(super) struct Asked {
 pub(super) enum Shared {
     /// One for all of them.
     One,
-    /// Two, with the clients' program, which serves all clients that have an answer when it wakes:
-    /// on a quiet machine they come to be in step.
-    TwoInStep,
+    /// So many, with the clients' program.
+    WithClients(usize),
+    /// The same, which serves all clients that have an answer when it wakes: on a quiet machine
+    /// they come to be in step.
+    InStep(usize),
     /// Each has its own.
     None,
+}
+
+impl Shared {
+    /// Where nobody is in step: each has its own, unless there are known to be fewer.
+    pub fn of(processors: Option<usize>, clients: usize) -> Self {
+        match processors {
+            Some(count) if count < clients => Self::WithClients(count),
+            _ => Self::None,
+        }
+    }
+
+    /// How many there are; 0 where each has its own.
+    pub const fn count(self) -> usize {
+        match self {
+            Self::One => 1,
+            Self::WithClients(count) | Self::InStep(count) => count,
+            Self::None => 0,
+        }
+    }
 }
 
 /// Means by which a schedule draws its times, in times of a statement.
@@ -141,6 +162,8 @@ pub(super) struct Machine {
     /// To move an entry out of a GIN's pending list.
     pub moves_entry: f64,
     pub shared: Shared,
+    /// Processors of backends and clients, where that is known.
+    pub processors: Option<usize>,
     /// A second.
     pub second: f64,
     /// By client: how long its pauses are, in those of an even one.
@@ -177,14 +200,15 @@ impl Machine {
         let pause = pause.unwrap_or(between / beside);
         let second = 1e6 / own.whole_us;
         let mut even = || (UNEVEN_MAX * loaded * (2.0 * uniform() - 1.0)).exp();
-        let shared = match (apart < 0.5, slow < 0.5) {
+        let processors = known.processors.map(|count| count as usize);
+        let shared = match (apart < 0.5 || processors == Some(1), slow < 0.5) {
             (true, _) => Shared::One,
-            (false, true) => Shared::TwoInStep,
-            (false, false) => Shared::None,
+            (false, true) => Shared::InStep(processors.unwrap_or(2)),
+            (false, false) => Shared::of(processors, clients),
         };
         let (runs_again, loses) = match shared {
-            Shared::One => (RUNS_AGAIN, LOSES),
-            Shared::TwoInStep | Shared::None => (RUNS_AGAIN_OWN, LOSES_OWN),
+            Shared::One | Shared::WithClients(_) => (RUNS_AGAIN, LOSES),
+            Shared::InStep(_) | Shared::None => (RUNS_AGAIN_OWN, LOSES_OWN),
         };
         let share = within(STANDING, loaded);
         let drawn = Standing {
@@ -216,6 +240,7 @@ impl Machine {
             misses_page: thousandths(MISSES_PAGE, late),
             moves_entry: own.of_work() * within(MOVES_ENTRY, stalled),
             shared,
+            processors,
             second,
             pauses: std::iter::repeat_with(&mut even).take(clients).collect(),
             standing,
@@ -304,19 +329,35 @@ pub(crate) fn assumed(run: &RunSpec, is_measured: bool, has_course: bool) -> Str
         Some(us) => format!("{us} us"),
         None => format!("{} to {} times a pause", WAKE.0, WAKE.1),
     };
-    let (shared, uneven) = if has_course {
-        let uneven = "clients come on beside each other as on the server".to_owned();
-        ("", uneven)
+    let processors = processors_assumed(machine.processors, *clients, has_course);
+    let uneven = if has_course {
+        "clients come on beside each other as on the server".to_owned()
     } else {
         let slowest = UNEVEN_MAX.exp();
-        let uneven = format!("a client is up to {slowest:.1} times as slow as an even one");
-        (", or two with clients in step", uneven)
+        format!("a client is up to {slowest:.1} times as slow as an even one")
     };
     format!(
         "when statements of {clients} clients begin is drawn, by each run on a machine of its own, \
          from a quiet to a busy one: {pauses}, who waits for a row goes on {wakes} after it is \
-         free, all backends have one processor{shared}, or each its own, {uneven}{standing}"
+         free, {processors}, {uneven}{standing}"
     )
+}
+
+/// What a reader is told of processors.
+fn processors_assumed(known: Option<u32>, clients: u32, has_course: bool) -> String {
+    if known == Some(1) {
+        return "all backends have one processor".to_owned();
+    }
+    let in_step = if has_course {
+        String::new()
+    } else {
+        format!(", {} with clients in step", known.unwrap_or(2))
+    };
+    let else_each = match known {
+        Some(count) if count < clients => format!("{count} with the clients"),
+        _ => "each its own".to_owned(),
+    };
+    format!("all backends have one processor{in_step}, or {else_each}")
 }
 
 /// What a reader is told of statements and the pauses between them.
@@ -402,7 +443,7 @@ mod tests {
             commit_us: Some(30.0),
             pause_us: Some(80.0),
             between_us: Some(120.0),
-            wake_us: None,
+            ..MachineSpec::default()
         };
         let of = |seed| {
             let asked = Asked {

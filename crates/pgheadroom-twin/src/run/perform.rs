@@ -87,11 +87,18 @@ pub fn resume(db: &mut Database, operation: &Operation) -> Result<u64, Statement
                 })
             })
         }
-        Operation::Head { cmd_type, .. } | Operation::FindByPrefix { cmd_type, .. } => {
-            counted(db, cmd_type, |db, action| {
-                db.resume_scan(action, |_| unreachable!("a scan by key"))
-            })
-        }
+        Operation::Head {
+            table,
+            head,
+            limit,
+            cmd_type,
+            ..
+        } => counted(db, cmd_type, |db, action| {
+            db.resume_head(*table, head, *limit, action)
+        }),
+        Operation::FindByPrefix { cmd_type, .. } => counted(db, cmd_type, |db, action| {
+            db.resume_scan(action, |_| unreachable!("a scan by key"))
+        }),
         Operation::ReadEach { .. } => unreachable!("who reads does not wait"),
         Operation::Refused { .. } => unreachable!("it never began"),
     }

@@ -66,8 +66,9 @@ pub(super) struct Schedule {
     per_s: Option<f64>,
     turns: Turns,
     now: f64,
-    /// Until when the processors run statements, where backends share one or two.
-    busy_until: [f64; 2],
+    /// Until when each processor runs statements, where backends share them, and when one is free.
+    busy_until: Vec<f64>,
+    free_at: f64,
     /// When the clients' program sends the next statement, where it wakes for all clients.
     sends_at: f64,
     /// Whether the only client has ended a transaction and begins the next.
@@ -107,7 +108,8 @@ impl Schedule {
             per_s: None,
             turns: Turns::new(clients),
             now: 0.0,
-            busy_until: [0.0; 2],
+            busy_until: Vec::new(),
+            free_at: 0.0,
             sends_at: 0.0,
             is_idle: false,
             clients: vec![ClientTimes::default(); clients],
@@ -133,9 +135,9 @@ impl Schedule {
     pub fn along(mut self, course: &[Vec<u32>]) -> Self {
         if self.throttle.is_none() && course.iter().all(|part| part.len() == self.clients.len()) {
             self.course = Course::new(course);
-            if self.course.is_some() && self.machine.shared == Shared::TwoInStep {
+            if let (true, Shared::InStep(_)) = (self.course.is_some(), self.machine.shared) {
                 // Whose pauses are those of others keeps to no course.
-                self.machine.shared = Shared::None;
+                self.machine.shared = Shared::of(self.machine.processors, self.clients.len());
             }
         }
         self
@@ -199,9 +201,8 @@ impl Schedule {
         }
         loop {
             let (time, turn) = self.turns.pop()?;
-            let free = self.free_at();
-            if time < free && turn.runs() {
-                self.postpone(turn, free);
+            if time < self.free_at && turn.runs() {
+                self.postpone(turn, self.free_at);
                 continue;
             }
             self.now = time;
@@ -217,27 +218,24 @@ impl Schedule {
         self.turns.push(free + behind, turn);
     }
 
-    /// When a processor is free; the beginning of the run where each backend has its own.
-    #[inline]
-    const fn free_at(&self) -> f64 {
-        let [one, other] = self.busy_until;
-        one.min(other)
-    }
-
     /// A processor runs a statement for so long, where backends share them: how much longer it
     /// takes, since it loses the processor to others.
     #[inline]
     fn run_for(&mut self, time: f64) -> f64 {
-        let until = self.now + time;
-        let [one, other] = &mut self.busy_until;
-        match self.machine.shared {
+        let until = match self.machine.shared {
             Shared::None => return 0.0,
-            Shared::One => (*one, *other) = (until, until),
-            Shared::TwoInStep => {
-                let first = if *one <= *other { one } else { other };
-                *first = until + SENDS * self.machine.of_work();
+            Shared::One => self.now + time,
+            Shared::WithClients(_) | Shared::InStep(_) => {
+                self.now + time + SENDS * self.machine.of_work()
             }
+        };
+        self.busy_until.resize(self.machine.shared.count(), 0.0);
+        let of_each = self.busy_until.iter_mut();
+        if let Some(first) = of_each.min_by(|one, other| one.total_cmp(other)) {
+            *first = until;
         }
+        let of_each = self.busy_until.iter().copied();
+        self.free_at = of_each.fold(f64::INFINITY, f64::min);
         let Processors { runs_again, loses } = self.machine.processor;
         let runs = -uniform(&mut self.woken_prng).ln() / loses * self.machine.of_work();
         if runs < time {
@@ -375,15 +373,22 @@ impl Schedule {
             })
     }
 
+    /// The client's statement is on its way to a row, and goes on when it comes there.
+    pub fn come(&mut self, client: usize) {
+        let time = self.draw_reaches();
+        self.push(time, Turn::Scan(client));
+    }
+
+    /// How long after its beginning a statement comes to its row.
+    fn draw_reaches(&mut self) -> f64 {
+        let mean = REACHES * self.machine.of_work();
+        -mean * uniform(&mut self.woken_prng).ln()
+    }
+
     /// The client's statement waits; `begins` says that it has just begun, so that it comes to its
     /// row somewhat later.
     pub fn wait(&mut self, client: usize, begins: bool) {
-        let reaches_after = if begins {
-            let mean = REACHES * self.machine.of_work();
-            -mean * uniform(&mut self.woken_prng).ln()
-        } else {
-            0.0
-        };
+        let reaches_after = if begins { self.draw_reaches() } else { 0.0 };
         let of = &mut self.clients[client];
         of.reaches_at = self.now + reaches_after;
         of.waits_since = of.reaches_at;
@@ -453,9 +458,11 @@ impl Schedule {
         }
     }
 
-    /// The client begins its transaction now, which had to wait until nobody was in one.
-    pub fn begin_now(&mut self, client: usize) {
-        self.push(0.0, Turn::Begin(client));
+    /// The client begins its transaction when it has been woken, which had to wait until nobody was
+    /// in one.
+    pub fn begin_woken(&mut self, client: usize) {
+        let time = self.draw(self.machine.wake) + self.stand_still(Place::Woken, client);
+        self.push(time, Turn::Begin(client));
     }
 
     /// How long the client's pauses are, in those of an even one: as the machine has it, or so that
@@ -526,9 +533,9 @@ impl Schedule {
     /// Source: `threadRun`, src/bin/pgbench/pgbench.c (REL_18_STABLE): who is ready when it wakes
     /// is served before it sleeps again.
     fn in_step(&mut self, pause: f64) -> f64 {
-        if self.machine.shared != Shared::TwoInStep {
+        let Shared::InStep(_) = self.machine.shared else {
             return pause;
-        }
+        };
         let at = if self.sends_at > self.now {
             self.sends_at
         } else {

@@ -17,6 +17,11 @@ impl WaitingVacuum {
         Self { running, options }
     }
 
+    /// It asks no more: the end stays.
+    pub const fn give_up_end(&mut self) {
+        self.running.give_up_end();
+    }
+
     /// Its table.
     pub const fn table(&self) -> TableId {
         self.running.relation.table

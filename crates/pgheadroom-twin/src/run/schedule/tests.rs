@@ -284,39 +284,78 @@ fn who_comes_later_has_not_waited() {
     }
 }
 
-/// On one processor no statement begins before the one before it has ended; where each backend has
-/// one they do.
+/// Which processors four clients share on the machine of a seed, and how many of their statements
+/// run at a time at most.
+fn at_once(seed: u64, processors: Option<u32>) -> (Shared, usize) {
+    let machine = MachineSpec {
+        processors,
+        ..MachineSpec::default()
+    };
+    let asked = Asked {
+        machine,
+        ..Asked::default()
+    };
+    let mut schedule = Schedule::new(4, seed, asked);
+    schedule.standing = None;
+    schedule.machine.processor.loses = f64::MIN_POSITIVE; // none stops in the middle
+    let (mut at_once, mut most) = (0, 0);
+    while let Some(turn) = schedule.next() {
+        match turn {
+            Turn::Begin(client) if schedule.ended < 2000.0 => {
+                at_once += 1;
+                schedule.run_statement(client, Work::UPDATE_ALONE);
+            }
+            Turn::EndStatement(client) => {
+                at_once -= 1;
+                schedule.end_transaction(client, false);
+            }
+            _ => {}
+        }
+        most = most.max(at_once);
+    }
+    (schedule.machine.shared, most)
+}
+
+/// On one processor no statement begins before the one before it has ended, on so many no more run
+/// at a time; where each backend has one, as where there are at least as many, they all may.
 #[test]
-fn one_processor_runs_one_statement() {
-    let mut kinds = [0; 3];
+fn so_many_processors_run_so_many_statements() {
+    let kinds = |processors: Option<u32>| {
+        let mut kinds = [0; 4];
+        for seed in 0..8 {
+            let (shared, most) = at_once(seed, processors);
+            let (kind, holds) = match shared {
+                Shared::None => (0, most > 2),
+                Shared::One => (1, most == 1),
+                Shared::InStep(count) => (2, most > 1 && most <= count),
+                Shared::WithClients(count) => (3, most == count),
+            };
+            kinds[kind] += 1;
+            assert!(holds, "{seed}, {processors:?}: {most}, {shared:?}");
+        }
+        kinds
+    };
+    assert_eq!(kinds(None), [2, 4, 2, 0]);
+    assert_eq!(kinds(Some(1)), [0, 8, 0, 0]);
+    assert_eq!(kinds(Some(2)), [0, 4, 2, 2]);
+    assert_eq!(kinds(Some(4)), [2, 4, 2, 0]);
+}
+
+/// Who had to wait until nobody was in a transaction goes on when it is woken, not all at once.
+#[test]
+fn who_was_kept_out_is_woken() {
     for seed in 0..8 {
         let mut schedule = Schedule::new(4, seed, Asked::default());
         schedule.standing = None;
-        schedule.machine.processor.loses = f64::MIN_POSITIVE; // none stops in the middle
-        let (mut at_once, mut most) = (0, 0);
-        while let Some(turn) = schedule.next() {
-            match turn {
-                Turn::Begin(client) if schedule.ended < 2000.0 => {
-                    at_once += 1;
-                    schedule.run_statement(client, Work::UPDATE_ALONE);
-                }
-                Turn::EndStatement(client) => {
-                    at_once -= 1;
-                    schedule.end_transaction(client, false);
-                }
-                _ => {}
-            }
-            most = most.max(at_once);
+        while schedule.next().is_some() {}
+        let from = schedule.now;
+        (0..4).for_each(|client| schedule.begin_woken(client));
+        let mut times = Vec::new();
+        while schedule.next().is_some() {
+            times.push(schedule.now);
         }
-        let (kind, holds) = match schedule.machine.shared {
-            Shared::None => (0, most > 2),
-            Shared::One => (1, most == 1),
-            Shared::TwoInStep => (2, most == 2),
-        };
-        kinds[kind] += 1;
-        assert!(holds, "{seed}: {most}");
+        assert!(times[0] > from && times.windows(2).all(|two| two[0] < two[1]));
     }
-    assert_eq!(kinds, [2, 4, 2]);
 }
 
 /// What a session is at work for before its snapshot and behind its COMMIT is part of its pauses.
