@@ -170,7 +170,7 @@ pub enum StatementError {
     /// It is on its way to a row that another session holds, and would not wait for it:
     /// [`Database::resume_scan`] and [`Database::resume_head`] go on when it is there.
     #[error("it has not come to a row that another session holds")]
-    Comes,
+    OnItsWay,
     /// A repeatable read transaction wants to change what was changed since its snapshot.
     #[error("could not serialize access due to concurrent update")]
     Serialization,

@@ -256,7 +256,8 @@ fn clients_in_transactions_keep_the_end_from_autovacuum() {
 
 /// A TRUNCATE of the other table that is due at 6 s comes when the VACUUM has given up that waits
 /// for its lock from 4 to 9 s: both are commands of one session. Readers find nothing from then on.
-/// Where a server is known to have come to it at 6 s, its VACUUM was over then.
+/// Where a server is known to have come to it at 6 s, its VACUUM had got its lock before that, for
+/// it gives up after 5 s.
 #[test]
 fn a_command_waits_behind_a_vacuum() {
     for (are_blocks, is_maintenance_measured, from) in
@@ -278,6 +279,7 @@ fn a_command_waits_behind_a_vacuum() {
         let without = read.without_row as f64 / read.turns as f64;
         let began_s = 20.0 * (1.0 - without);
         assert!((began_s - from).abs() < 1.0, "{began_s} s");
-        assert_eq!(outcome.tables[0].heap_pages >= 10, are_blocks);
+        let is_kept = outcome.tables[0].heap_pages >= 10;
+        assert_eq!(is_kept, are_blocks && !is_maintenance_measured);
     }
 }

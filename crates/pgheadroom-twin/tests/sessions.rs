@@ -444,10 +444,10 @@ impl Fixture {
 fn a_queues_head_is_looked_at_on_arrival() {
     for (ends, gone) in [(Some(true), [1, 2]), (None, [1, 2]), (Some(false), [1, 0])] {
         let (mut fixture, second) = loaded();
-        fixture.db.come_to_rows_later();
+        fixture.db.ask_on_arrival();
         assert_eq!(fixture.delete_head(), Ok(1), "row 1, which nobody holds");
         fixture.db.switch_to(second);
-        assert_eq!(fixture.delete_head(), Err(StatementError::Comes));
+        assert_eq!(fixture.delete_head(), Err(StatementError::OnItsWay));
         fixture.db.switch_to(FIRST);
         match ends {
             Some(true) => assert!(fixture.db.commit().is_empty(), "nobody waits"),
@@ -476,13 +476,13 @@ fn a_queues_head_that_was_updated_meanwhile() {
     let update = Action::Update(Assignments { columns: &ADD_ONE });
     for isolation in [Isolation::ReadCommitted, Isolation::RepeatableRead] {
         let (mut fixture, second) = loaded();
-        fixture.db.come_to_rows_later();
+        fixture.db.ask_on_arrival();
         let head = &HEAD;
         assert_eq!(fixture.db.by_head(fixture.t, head, 1, &update), Ok(1));
         fixture.db.switch_to(second);
         fixture.db.set_isolation(isolation);
         let done = fixture.db.by_head(fixture.t, head, 1, &update);
-        assert_eq!(done, Err(StatementError::Comes));
+        assert_eq!(done, Err(StatementError::OnItsWay));
         fixture.db.switch_to(FIRST);
         fixture.db.commit();
         fixture.db.switch_to(second);
@@ -497,4 +497,22 @@ fn a_queues_head_that_was_updated_meanwhile() {
         fixture.db.commit();
         assert_eq!([1, 2].map(|key| fixture.balance(key)), [Some(2), Some(0)]);
     }
+}
+
+/// Who has passed over a held row waits for nobody: a scan that stops for others behind it is no
+/// first in that version's line.
+#[test]
+fn who_passes_over_a_row_stands_in_no_line() {
+    let (mut fixture, second) = with_rows(1000, 100);
+    let third = fixture.db.open_session();
+    fixture.db.scan_in_parts();
+    assert_eq!(fixture.add_one(1), Ok(1));
+    fixture.db.switch_to(second);
+    let update = Action::Update(Assignments { columns: &ADD_ONE });
+    assert_eq!(fixture.db.by_head(fixture.t, &HEAD, 1, &update), Ok(1));
+    let read = fixture.db.by_seq_scan(fixture.t, |_| true, &Action::Read);
+    assert_eq!(read, Err(StatementError::Scans));
+    fixture.db.switch_to(third);
+    assert!(is_wait(&fixture.add_one(1)));
+    assert_eq!(fixture.db.waits_for(third), Some(FIRST));
 }

@@ -62,7 +62,7 @@ class Given:
     share of several clients' transactions stood still, for how many of another client's each of
     them did, and which part of these times, at least and at most, lay within statements;
     `course` the transactions of each client by stretch of the run; `machine` has the times of their
-    sessions, instead of the profile's.
+    sessions, and `processors` how many these and the clients may use, instead of the profile's.
     """
 
     operations: int | None = None
@@ -75,6 +75,7 @@ class Given:
     standing: tuple[float, tuple[float, ...], Span | None] | None = None
     course: tuple[tuple[int, ...], ...] = ()
     machine: MachineTimes | None = None
+    processors: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -349,8 +350,12 @@ def as_given(profile: Profile, given: Given, seed: int = 0) -> Profile:
     if given.machine is not None:
         # Means are not all: where clients come to be in step, which hangs on how even their pauses
         # are, servers lie outside what one machine's runs differ by. So every other run draws it.
-        known = given.machine if seed % 2 == 0 else given.machine.undrawn()
+        known = given.machine if seed % 2 == 0 else MachineTimes(wake_us=given.machine.wake_us)
         run = replace(run, machine=known)
+    if given.processors is not None:
+        machine = run.machine or MachineTimes()
+        run = replace(run, machine=replace(machine, processors=given.processors))
+    if run is not profile.workload.run:
         profile = replace(profile, workload=replace(profile.workload, run=run))
     if given.maintained:
         commands = zip(run.maintenance, _in_turn(given.maintained, seed), strict=True)

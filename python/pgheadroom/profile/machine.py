@@ -43,7 +43,3 @@ class MachineTimes:
     between_us: Annotated[float, between(0, _US_MOST)] | None = None
     wake_us: Annotated[float, between(0, _US_MOST)] | None = None
     processors: Annotated[int, between(1, _PROCESSORS_MOST)] | None = None
-
-    def undrawn(self) -> MachineTimes:
-        """What of it no run of the twin draws where the machine is another in each."""
-        return MachineTimes(wake_us=self.wake_us, processors=self.processors)

@@ -42,17 +42,18 @@ def given_by_clients(cell: Cell, run: Played, first: Simulation) -> Given:
         run: The server's run of it.
         first: A run of the twin that knew nothing of it, for what a transaction consists of.
     """
-    if not times_count(cell.profile):
-        return Given()
     standing, asked = run.standing, cell.profile.workload.run
+    processors = None if asked.clients == 1 else run.processors
+    if not times_count(cell.profile):
+        return Given(processors=processors)
     # What the profile says is of the server that it was made of, and of its clients: the throw-away
     # server flushes nothing, and pgbench's clients do not pause. Where nobody measured it is drawn.
-    stated = asked.machine or MachineTimes()
-    drawn = MachineTimes(wake_us=stated.wake_us, processors=run.processors)
+    drawn = MachineTimes(wake_us=None if asked.machine is None else asked.machine.wake_us)
     return Given(
         standing=(standing.share, standing.lengths, standing.inside) if standing else None,
         course=run.course,
         machine=machine_of(asked, run, first) or drawn,
+        processors=processors,
     )
 
 
@@ -78,7 +79,6 @@ def machine_of(asked: Run, run: Played, first: Simulation) -> MachineTimes | Non
         pause_us=_us(times.in_transaction_s, first.pauses_each * transactions),
         between_us=_us(times.between_s, transactions),
         wake_us=None if asked.machine is None else asked.machine.wake_us,
-        processors=run.processors,
     )
 
 
@@ -136,22 +136,7 @@ def told(n: int, profile: Profile, given: Given, run: Played) -> Assumed:
     told: dict[str, Taken] = {}
     if profile.workload.run.rate_per_s is None:
         told[f"cells[{n}].duration_s"] = round(run.duration_s, 3)
-    if given.standing is not None:
-        share, lengths, inside = given.standing
-        said = f"{percent(share, 2)} of the transactions stood still"
-        if lengths:
-            said += f", for {min(lengths):.0f} to {max(lengths):.0f} of another client's"
-            if inside is not None:
-                least, most = (100 * part for part in inside)
-                said += f", {least:.0f} to {most:.0f} % of that within a statement"
-        told[f"cells[{n}].standing"] = said
-    if said := _said_of(given.machine, profile.workload.run.machine):
-        told[f"cells[{n}].machine"] = said
-    if given.course:
-        told[f"cells[{n}].course"] = (
-            f"clients came on as on the server in {len(given.course)} stretches of the run, one up "
-            f"to {100 * farthest_apart(given.course):.0f} % of its transactions ahead of another"
-        )
+    told |= _told_of_clients(n, profile, given)
     if given.operations is not None:
         told[f"cells[{n}].operations"] = given.operations
     if given.events:
@@ -181,9 +166,32 @@ def told(n: int, profile: Profile, given: Given, run: Played) -> Assumed:
     return told
 
 
+def _told_of_clients(n: int, profile: Profile, given: Given) -> Assumed:
+    told: dict[str, Taken] = {}
+    if given.standing is not None:
+        share, lengths, inside = given.standing
+        said = f"{percent(share, 2)} of the transactions stood still"
+        if lengths:
+            said += f", for {min(lengths):.0f} to {max(lengths):.0f} of another client's"
+            if inside is not None:
+                least, most = (100 * part for part in inside)
+                said += f", {least:.0f} to {most:.0f} % of that within a statement"
+        told[f"cells[{n}].standing"] = said
+    if said := _said_of(given.machine, profile.workload.run.machine):
+        told[f"cells[{n}].machine"] = said
+    if given.processors is not None:
+        told[f"cells[{n}].processors"] = given.processors
+    if given.course:
+        told[f"cells[{n}].course"] = (
+            f"clients came on as on the server in {len(given.course)} stretches of the run, one up "
+            f"to {100 * farthest_apart(given.course):.0f} % of its transactions ahead of another"
+        )
+    return told
+
+
 def _said_of(machine: MachineTimes | None, stated: MachineTimes | None) -> str:
     """What was measured, beside what the profile says; nothing where both are silent."""
-    if machine is None or machine == machine.undrawn():
+    if machine is None or machine == MachineTimes(wake_us=machine.wake_us):
         return "" if machine is None or stated is None else _NOT_MEASURED
     each = (
         ("an UPDATE by key took {:.3g} us at work in the mean", machine.statement_us),

@@ -65,7 +65,10 @@ impl Table {
         }
         let held = self.held_version(tid, action, still_wanted, procs, wal);
         let held = match (held, action) {
-            (Err(StatementError::Waits(_)), Action::Lock(_, LockWaitPolicy::Skip)) => None,
+            (Err(StatementError::Waits(_)), Action::Lock(_, LockWaitPolicy::Skip)) => {
+                self.wait_for_nobody();
+                None
+            }
             (Err(StatementError::Waits(_)), Action::Lock(_, LockWaitPolicy::Error)) => {
                 return Err(StatementError::NotAvailable);
             }

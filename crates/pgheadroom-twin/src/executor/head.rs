@@ -80,7 +80,11 @@ impl Table {
                 }
                 Ok(Some(held))
             }
-            Ok(None) | Err(StatementError::Waits(_)) => Ok(None),
+            Ok(None) => Ok(None),
+            Err(StatementError::Waits(_)) => {
+                self.wait_for_nobody();
+                Ok(None)
+            }
             Err(error) => Err(error),
         }
     }
@@ -99,7 +103,7 @@ impl Database {
         action: &Action<'_>,
     ) -> Result<u64, StatementError> {
         let statement = self.begin_statement_on(id);
-        let may_stop = self.sessions.come_later;
+        let may_stop = self.sessions.asks_on_arrival;
         self.change_head(id, head, limit, action, (statement, may_stop))
     }
 
@@ -205,7 +209,7 @@ impl Database {
                 }
                 locked = None;
                 if may_stop && table.is_taken(found, &self.procs) {
-                    return Err(StatementError::Comes);
+                    return Err(StatementError::OnItsWay);
                 }
                 let (procs, wal) = (&mut self.procs, &mut self.wal);
                 let Some(held) = table.lock_unless_taken(found, (index, head), procs, wal)? else {

@@ -39,8 +39,8 @@ pub(super) struct Sessions {
     pub scanned: Scanned,
     /// Whether they stop when that is a part, for others to do something meanwhile.
     pub scan_in_parts: bool,
-    /// Whether statements come to their rows some time after they have begun.
-    pub come_later: bool,
+    /// Whether queues' heads ask for their rows some time after they have begun.
+    pub asks_on_arrival: bool,
 }
 
 /// A part of a sequential scan, if it is read in parts: some half of the time of an UPDATE by key
@@ -83,12 +83,12 @@ impl Database {
         self.sessions.scan_in_parts = true;
     }
 
-    /// A statement that does not wait for a row looks whether it is free when it comes there, not
-    /// when it begins: where others hold it then, it stops with [`StatementError::Comes`].
+    /// A queue's head asks whether others hold a row when it comes there, not when it begins: where
+    /// they hold it then, it stops with [`StatementError::OnItsWay`].
     ///
-    /// [`StatementError::Comes`]: crate::executor::StatementError::Comes
-    pub const fn come_to_rows_later(&mut self) {
-        self.sessions.come_later = true;
+    /// [`StatementError::OnItsWay`]: crate::executor::StatementError::OnItsWay
+    pub const fn ask_on_arrival(&mut self) {
+        self.sessions.asks_on_arrival = true;
     }
 
     /// What sequential scans have read since this was asked last.

@@ -36,7 +36,7 @@ impl Database {
     ) -> Result<T, StatementError> {
         let xid = match done {
             Err(StatementError::Waits(xid)) => Some(xid),
-            Err(StatementError::Scans | StatementError::Comes) => Some(Xid::INVALID),
+            Err(StatementError::Scans | StatementError::OnItsWay) => Some(Xid::INVALID),
             _ => None,
         };
         if let Some(xid) = xid {
@@ -274,6 +274,12 @@ impl Table {
         if let Some(toast) = &mut self.toast {
             toast.table.give_up();
         }
+    }
+
+    /// Who holds a row is not waited for, and the row passed over.
+    pub(super) fn wait_for_nobody(&mut self) {
+        self.session.awaited = None;
+        self.session.in_line_at = None;
     }
 
     /// The transaction of another session that has to end before this version can be locked.

@@ -293,7 +293,7 @@ impl Clients {
                 schedule.run_statement(client, work);
             }
             Err(StatementError::Scans) => schedule.scan(client, scanned, waited),
-            Err(StatementError::Comes) => schedule.come(client),
+            Err(StatementError::OnItsWay) => schedule.go_to_row(client),
             Err(StatementError::Waits(_)) => {
                 schedule.wait(client, begins);
                 expect_deadlock(client, schedule, db);

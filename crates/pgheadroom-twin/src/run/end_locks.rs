@@ -77,15 +77,19 @@ impl EndLocks {
         self.note_next();
     }
 
-    /// The command that waits gives up: whoever is next finds it over.
+    /// The command that waits tries once more and gives up: the next one finds it over.
     pub fn end_command(&mut self, db: &mut Database) -> Result<(), (StatementError, TableId)> {
         let is_one = |waiting: &Waiting| waiting.is_command;
         if let Some(position) = self.waiting.iter().position(is_one) {
             let mut vacuum = Some(self.waiting.remove(position).vacuum);
-            while let Some(mut waiting) = vacuum {
+            while let Some(waiting) = vacuum {
                 let table = waiting.table();
-                waiting.give_up_end();
-                vacuum = db.vacuum_again(waiting).map_err(|error| (error, table))?;
+                let of_table = |error| (error, table);
+                vacuum = db.vacuum_again(waiting).map_err(of_table)?;
+                if let Some(mut waiting) = vacuum {
+                    waiting.give_up_end();
+                    vacuum = db.vacuum_again(waiting).map_err(of_table)?;
+                }
             }
             self.note_next();
         }

@@ -128,6 +128,19 @@ impl Shared {
         }
     }
 
+    /// How backends come by a processor: soon and hardly ever in need of one, or late and often,
+    /// both from 0 to 1, where work takes so long.
+    fn processor(self, of_work: f64, late: f64, loaded: f64) -> Processors {
+        let (runs_again, loses) = match self {
+            Self::One | Self::WithClients(_) => (RUNS_AGAIN, LOSES),
+            Self::InStep(_) | Self::None => (RUNS_AGAIN_OWN, LOSES_OWN),
+        };
+        Processors {
+            runs_again: of_work * within(runs_again, late),
+            loses: within(loses, loaded),
+        }
+    }
+
     /// How many there are; 0 where each has its own.
     pub const fn count(self) -> usize {
         match self {
@@ -156,6 +169,9 @@ pub(super) struct Machine {
     pub wake: f64,
     /// How backends come by a processor that extend a table.
     pub processor: Processors,
+    /// Its place in the ranges of that, from a quiet machine to a busy one: how soon, how often.
+    late: f64,
+    loaded: f64,
     /// Which part of a statement that begins a page of such a list others do not see the page, in
     /// thousandths.
     pub misses_page: u32,
@@ -201,14 +217,11 @@ impl Machine {
         let second = 1e6 / own.whole_us;
         let mut even = || (UNEVEN_MAX * loaded * (2.0 * uniform() - 1.0)).exp();
         let processors = known.processors.map(|count| count as usize);
-        let shared = match (apart < 0.5 || processors == Some(1), slow < 0.5) {
+        let shared = match (apart < 0.5, slow < 0.5) {
+            _ if processors == Some(1) => Shared::WithClients(1),
             (true, _) => Shared::One,
             (false, true) => Shared::InStep(processors.unwrap_or(2)),
             (false, false) => Shared::of(processors, clients),
-        };
-        let (runs_again, loses) = match shared {
-            Shared::One | Shared::WithClients(_) => (RUNS_AGAIN, LOSES),
-            Shared::InStep(_) | Shared::None => (RUNS_AGAIN_OWN, LOSES_OWN),
         };
         let share = within(STANDING, loaded);
         let drawn = Standing {
@@ -233,10 +246,9 @@ impl Machine {
             between_calls: within(CALL_PAUSE, slow),
             shape: whole(within(SHAPE, slow)),
             wake: times(known.wake_us).unwrap_or_else(|| pause * within(WAKE, late)),
-            processor: Processors {
-                runs_again: own.of_work() * within(runs_again, late),
-                loses: within(loses, loaded),
-            },
+            processor: shared.processor(own.of_work(), late, loaded),
+            late,
+            loaded,
             misses_page: thousandths(MISSES_PAGE, late),
             moves_entry: own.of_work() * within(MOVES_ENTRY, stalled),
             shared,
@@ -257,6 +269,12 @@ struct OwnTimes {
 }
 
 impl Machine {
+    /// Backends share processors so instead.
+    pub fn share(&mut self, shared: Shared) {
+        self.shared = shared;
+        self.processor = shared.processor(self.of_work(), self.late, self.loaded);
+    }
+
     /// How long work takes that is no COMMIT, in the times that the ranges above are in: these were
     /// measured where COMMIT waits for no disk, and a slow one makes nothing else longer.
     pub fn of_work(&self) -> f64 {
@@ -346,7 +364,7 @@ pub(crate) fn assumed(run: &RunSpec, is_measured: bool, has_course: bool) -> Str
 /// What a reader is told of processors.
 fn processors_assumed(known: Option<u32>, clients: u32, has_course: bool) -> String {
     if known == Some(1) {
-        return "all backends have one processor".to_owned();
+        return "all backends have one processor with the clients".to_owned();
     }
     let in_step = if has_course {
         String::new()

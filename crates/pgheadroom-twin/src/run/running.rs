@@ -100,7 +100,7 @@ impl<'a, W: Workload> Running<'a, W> {
             }
             db.share_pending_lists(schedule.misses_page());
             db.scan_in_parts();
-            db.come_to_rows_later();
+            db.ask_on_arrival();
             if plan.whole.is_none() {
                 db.contend_for_extensions(schedule.extensions(plan.interleaving));
             }

@@ -39,6 +39,8 @@ struct ClientTimes {
     waits: u64,
     /// When the statement that waits comes to its row.
     reaches_at: f64,
+    /// How long its statement was on its way to its row, where it has asked on arrival.
+    went: f64,
     /// How long the session was at work without a snapshot and a number, since its last pause.
     outside: f64,
 }
@@ -122,11 +124,11 @@ impl Schedule {
     }
 
     /// The same, where each transaction is a procedure's call, or is not.
-    pub const fn of_calls(mut self, has_calls: bool) -> Self {
+    pub fn of_calls(mut self, has_calls: bool) -> Self {
         self.has_calls = has_calls;
         // How many of them are under way at a time was measured (`CALL_PAUSE`).
         if has_calls {
-            self.machine.shared = Shared::None;
+            self.machine.share(Shared::None);
         }
         self
     }
@@ -137,7 +139,9 @@ impl Schedule {
             self.course = Course::new(course);
             if let (true, Shared::InStep(_)) = (self.course.is_some(), self.machine.shared) {
                 // Whose pauses are those of others keeps to no course.
-                self.machine.shared = Shared::of(self.machine.processors, self.clients.len());
+                let clients = self.clients.len();
+                self.machine
+                    .share(Shared::of(self.machine.processors, clients));
             }
         }
         self
@@ -251,7 +255,8 @@ impl Schedule {
         self.worked += mean;
         let outside = self.outside(work.writes && work.commits);
         self.clients[client].outside += outside;
-        let time = self.draw(mean - outside);
+        let went = std::mem::take(&mut self.clients[client].went);
+        let time = (self.draw(mean - outside) - went).max(0.0);
         let lost = self.run_for(time);
         let time = time + lost + self.stand_still(Place::Statement, client);
         let time = time + work.waited + self.move_entries(work.moved);
@@ -374,9 +379,11 @@ impl Schedule {
     }
 
     /// The client's statement is on its way to a row, and goes on when it comes there.
-    pub fn come(&mut self, client: usize) {
+    pub fn go_to_row(&mut self, client: usize) {
         let time = self.draw_reaches();
-        self.push(time, Turn::Scan(client));
+        let lost = self.run_for(time);
+        self.clients[client].went = time;
+        self.push(time + lost, Turn::Scan(client));
     }
 
     /// How long after its beginning a statement comes to its row.

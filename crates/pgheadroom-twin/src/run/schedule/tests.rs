@@ -336,7 +336,7 @@ fn so_many_processors_run_so_many_statements() {
         kinds
     };
     assert_eq!(kinds(None), [2, 4, 2, 0]);
-    assert_eq!(kinds(Some(1)), [0, 8, 0, 0]);
+    assert_eq!(kinds(Some(1)), [0, 0, 0, 8]);
     assert_eq!(kinds(Some(2)), [0, 4, 2, 2]);
     assert_eq!(kinds(Some(4)), [2, 4, 2, 0]);
 }
