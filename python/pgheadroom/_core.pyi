@@ -693,27 +693,26 @@ def simulate(
     duration_s: float | None = None,
     standing: tuple[float, Sequence[float], tuple[float, float] | None] | None = None,
     course: Sequence[Sequence[int]] | None = None,
+    at_work: float | None = None,
     is_maintenance_measured: bool = False,
     progress: Progress | None = None,
 ) -> Simulated:
     """
     Play a profile in the twin: load its tables, run its operations, sum up what that did.
 
-    Runs without the GIL, so that several may run on threads; the same arguments give the same
-    result. A signal's exception (KeyboardInterrupt) ends it when it is called on the main thread.
+    Without the GIL; equal arguments give equal results. KeyboardInterrupt ends it (main thread).
 
     Args:
         profile_json: The profile as `pgheadroom.profile.to_json` saves it, as JSON text.
         server_version: The minor version to follow: `18.4`.
         interleaving: Seed of the order in which several clients' transactions run.
-        events: What the server did by itself: the fraction of the run, the kind
-            (`checkpoint_starting`, `checkpoint_complete`, `autovacuum_starting`, `autovacuum`,
-            `autoanalyze`), the table. With autovacuum or checkpoints it needs them, or a pace.
+        events: What the server did by itself: at which fraction of the run, kind (`EventKind` of
+            the twin), table. With autovacuum or checkpoints it needs them, or a pace.
         transactions: How many a run did that is given by its duration.
         pace: `("even", N)`: N transactions a second; `("arrivals", S)`: at random within S
             seconds. With it and without events, autovacuum and checkpoints go by this clock.
         windows: Windows of the series, which need a pace; 0: none.
-        fillfactors_later: Fillfactors, in percent, of tables once loaded: pages stay as they are.
+        fillfactors_later: In percent, of tables once loaded: pages stay as they are.
         fillfactors_at: The same in the middle of the run: which, percent, at which fraction of it.
         rewrites: Tables rewritten beside clients: which, from, until; without an end, VACUUM FULL.
         watch: A page whose life is wanted: its table's name and its number, from 0.
@@ -723,6 +722,7 @@ def simulate(
         duration_s: How long the run takes, where somebody has measured it.
         standing: What share of clients' transactions stood still, and for how many of another's.
         course: Transactions of each client by stretch of a server's run; clients keep to it.
+        at_work: How many sessions are at work at a time, where somebody has measured it.
         is_maintenance_measured: Commands are where a server's run had them, each over by the next.
         progress: Tells other threads how far it has come.
 

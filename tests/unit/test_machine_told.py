@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +16,7 @@ from pgheadroom.play.session_times import Looks, SessionTimes, present_s, sessio
 from pgheadroom.play.standing import Standing, inside
 from pgheadroom.predict import Given, RunPlan, make_cells, predict_cells
 from pgheadroom.profile import MachineTimes, Run, parse_profile, to_json
-from pgheadroom.prove.told import given_by_clients, machine_of, told
+from pgheadroom.prove.told import at_work_of, given_by_clients, machine_of, told
 from pgheadroom.servers.pgbench import TransactionLog
 from pgheadroom.types import PgVersion, Span
 
@@ -51,6 +52,16 @@ def test_times_are_divided_by_what_took_them() -> None:
     """A transaction of 2 statements and a COMMIT has three pauses."""
     expected = MachineTimes(statement_us=12.5, pause_us=20.0, between_us=20.0)
     assert _machine(worked=3.2, pauses=3.0) == expected
+
+
+def test_who_is_at_work_at_a_time_is_a_share_of_the_clients() -> None:
+    """Of the time that they were there; nobody knows where a part of that is not known."""
+    run = SimpleNamespace(session_times=TIMES)
+    asked = Run(operations=100_000, clients=9)
+    assert at_work_of(asked, run) == 3.0  # type: ignore[arg-type]
+    for unknown in (None, replace(TIMES, at_work_s=None), replace(TIMES, between_s=None)):
+        run = SimpleNamespace(session_times=unknown)
+        assert at_work_of(asked, run) is None  # type: ignore[arg-type]
 
 
 def test_what_is_not_known_is_not_told() -> None:

@@ -441,7 +441,7 @@ pub fn drawn_keys(
     profile_json, server_version, *, interleaving=0, events=None, transactions=None, pace=None,
     windows=0, fillfactors_later=None, fillfactors_at=None, rewrites=None, watch=None,
     storage="local", engine="heap", order=false, duration_s=None, standing=None,
-    course=None, is_maintenance_measured=false, progress=None
+    course=None, at_work=None, is_maintenance_measured=false, progress=None
 ))]
 #[allow(clippy::too_many_arguments)] // Python's keyword arguments
 pub fn simulate(
@@ -463,6 +463,7 @@ pub fn simulate(
     duration_s: Option<f64>,
     standing: Option<StandingTuple>,
     course: Option<Vec<Vec<u32>>>,
+    at_work: Option<f64>,
     is_maintenance_measured: bool,
     progress: Option<Py<Progress>>,
 ) -> PyResult<Simulated> {
@@ -500,6 +501,7 @@ pub fn simulate(
             inside,
         }),
         course: course.unwrap_or_default(),
+        at_work,
         is_maintenance_measured,
     };
     let monitor = progress.map_or_else(Arc::default, |progress| monitor_of(&progress));

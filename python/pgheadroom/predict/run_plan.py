@@ -62,7 +62,8 @@ class Given:
     share of several clients' transactions stood still, for how many of another client's each of
     them did, and which part of these times, at least and at most, lay within statements;
     `course` the transactions of each client by stretch of the run; `machine` has the times of their
-    sessions, and `processors` how many these and the clients may use, instead of the profile's.
+    sessions, and `processors` how many these and the clients may use, instead of the profile's;
+    `at_work` is how many sessions are at work at a time, in the mean.
     """
 
     operations: int | None = None
@@ -76,6 +77,7 @@ class Given:
     course: tuple[tuple[int, ...], ...] = ()
     machine: MachineTimes | None = None
     processors: int | None = None
+    at_work: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +130,7 @@ class Piece:
     duration_s: float | None = None
     standing: tuple[float, tuple[float, ...], Span | None] | None = None
     course: tuple[tuple[int, ...], ...] = ()
+    at_work: float | None = None
     is_maintained: bool = False
     is_maintenance_measured: bool = False
 
@@ -213,6 +216,7 @@ class RunPlan:
             duration_s=given.duration_s,
             standing=given.standing,
             course=given.course,
+            at_work=given.at_work,
             is_maintained=bool(profile.workload.run.maintenance),
             is_maintenance_measured=bool(given.maintained),
         )
@@ -358,10 +362,14 @@ def as_given(profile: Profile, given: Given, seed: int = 0) -> Profile:
     if run is not profile.workload.run:
         profile = replace(profile, workload=replace(profile.workload, run=run))
     if given.maintained:
-        commands = zip(run.maintenance, _in_turn(given.maintained, seed), strict=True)
-        run = replace(
-            run, maintenance=tuple(replace(command, at_frac=at) for command, at in commands)
+        # In the order in which the session runs them, which those have that are due at one moment.
+        commands = sorted(
+            zip(run.maintenance, given.maintained, strict=True), key=lambda one: one[0].at_frac or 0
         )
+        moments = _in_turn([span for _, span in commands], seed)
+        placed = zip(commands, moments, strict=True)
+        maintenance = tuple(replace(command, at_frac=at) for (command, _), at in placed)
+        run = replace(run, maintenance=maintenance)
         profile = replace(profile, workload=replace(profile.workload, run=run))
     if given.snapshots is None and not given.holds:
         return profile

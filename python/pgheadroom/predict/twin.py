@@ -202,6 +202,7 @@ def simulate(
         duration_s=piece.duration_s,
         standing=piece.standing,
         course=piece.course,
+        at_work=piece.at_work,
         is_maintenance_measured=piece.is_maintenance_measured,
         progress=progress,
     )

@@ -54,6 +54,7 @@ def given_by_clients(cell: Cell, run: Played, first: Simulation) -> Given:
         course=run.course,
         machine=machine_of(asked, run, first) or drawn,
         processors=processors,
+        at_work=at_work_of(asked, run),
     )
 
 
@@ -80,6 +81,15 @@ def machine_of(asked: Run, run: Played, first: Simulation) -> MachineTimes | Non
         between_us=_us(times.between_s, transactions),
         wake_us=None if asked.machine is None else asked.machine.wake_us,
     )
+
+
+def at_work_of(asked: Run, run: Played) -> float | None:
+    """How many of the clients' sessions were at work at a time, in the mean; None: not known."""
+    times = run.session_times
+    if times is None or times.at_work_s is None or times.between_s is None:
+        return None
+    present_s = times.at_work_s + times.in_transaction_s + times.between_s
+    return asked.clients * times.at_work_s / present_s if present_s else None
 
 
 def _us(seconds: float | None, count: float) -> float | None:

@@ -106,6 +106,8 @@ pub struct Conditions {
     pub standing: Option<Standing>,
     /// Transactions of each client by stretch of the run, if somebody has measured them.
     pub course: Vec<Vec<u32>>,
+    /// How many sessions are at work at a time, in the mean, if somebody has measured it.
+    pub at_work: Option<f64>,
     /// Whether commands of maintenance begin where a server's run had them.
     pub is_maintenance_measured: bool,
 }
@@ -177,6 +179,8 @@ pub struct Plan {
     pub course: Vec<Vec<u32>>,
     /// How long clients' sessions take, as far as it is known.
     pub machine: MachineSpec,
+    /// How many sessions are at work at a time, in the mean, if somebody has measured it.
+    pub at_work: Option<f64>,
     /// Whether commands of maintenance begin where a server's run had them.
     pub is_maintenance_measured: bool,
     /// What this is a share of.
@@ -278,6 +282,7 @@ impl Plan {
             standing: conditions.standing.clone(),
             course: conditions.course.clone(),
             machine: spec.run.machine,
+            at_work: conditions.at_work,
             is_maintenance_measured: conditions.is_maintenance_measured,
             isolation: match spec.run.isolation {
                 profile::Isolation::ReadCommitted => Isolation::ReadCommitted,

@@ -102,6 +102,8 @@ pub(super) struct Asked {
     pub standing: Option<Standing>,
     /// Times of their sessions.
     pub machine: MachineSpec,
+    /// How many of these are at work at a time, in the mean.
+    pub at_work: Option<f64>,
 }
 
 /// Which processors backends share: a statement begins there when one of those before it has ended
@@ -126,6 +128,14 @@ impl Shared {
             Some(count) if count < clients => Self::WithClients(count),
             _ => Self::None,
         }
+    }
+
+    /// Nobody waits for a processor where more are at work than there are: they stop in the middle
+    /// of their statements then, whose times have these stops in them.
+    fn for_so_many(self, at_work: f64) -> Self {
+        #[allow(clippy::cast_precision_loss)] // few
+        let count = self.count() as f64;
+        if at_work > count { Self::None } else { self }
     }
 
     /// How backends come by a processor: soon and hardly ever in need of one, or late and often,
@@ -201,6 +211,7 @@ impl Machine {
             rate_per_s,
             standing: measured,
             machine: known,
+            at_work,
         } = asked;
         #[allow(clippy::cast_precision_loss)] // any place will do
         let [slow, late, loaded, stalled, away, apart] =
@@ -217,12 +228,13 @@ impl Machine {
         let second = 1e6 / own.whole_us;
         let mut even = || (UNEVEN_MAX * loaded * (2.0 * uniform() - 1.0)).exp();
         let processors = known.processors.map(|count| count as usize);
-        let shared = match (apart < 0.5, slow < 0.5) {
+        let share = match (apart < 0.5, slow < 0.5) {
             _ if processors == Some(1) => Shared::WithClients(1),
             (true, _) => Shared::One,
             (false, true) => Shared::InStep(processors.unwrap_or(2)),
             (false, false) => Shared::of(processors, clients),
         };
+        let shared = share.for_so_many(at_work.unwrap_or(0.0));
         let share = within(STANDING, loaded);
         let drawn = Standing {
             share,

@@ -80,6 +80,7 @@ impl<'a, W: Workload> Running<'a, W> {
                 rate_per_s: plan.rate_per_s,
                 standing: plan.standing.clone(),
                 machine: plan.machine,
+                at_work: plan.at_work,
             },
         )
         .of_calls(workload.is_one_call())

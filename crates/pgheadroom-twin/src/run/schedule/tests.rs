@@ -286,13 +286,14 @@ fn who_comes_later_has_not_waited() {
 
 /// Which processors four clients share on the machine of a seed, and how many of their statements
 /// run at a time at most.
-fn at_once(seed: u64, processors: Option<u32>) -> (Shared, usize) {
+fn at_once(seed: u64, processors: Option<u32>, at_work: Option<f64>) -> (Shared, usize) {
     let machine = MachineSpec {
         processors,
         ..MachineSpec::default()
     };
     let asked = Asked {
         machine,
+        at_work,
         ..Asked::default()
     };
     let mut schedule = Schedule::new(4, seed, asked);
@@ -320,10 +321,10 @@ fn at_once(seed: u64, processors: Option<u32>) -> (Shared, usize) {
 /// at a time; where each backend has one, as where there are at least as many, they all may.
 #[test]
 fn so_many_processors_run_so_many_statements() {
-    let kinds = |processors: Option<u32>| {
+    let kinds = |processors: Option<u32>, at_work: Option<f64>| {
         let mut kinds = [0; 4];
         for seed in 0..8 {
-            let (shared, most) = at_once(seed, processors);
+            let (shared, most) = at_once(seed, processors, at_work);
             let (kind, holds) = match shared {
                 Shared::None => (0, most > 2),
                 Shared::One => (1, most == 1),
@@ -335,10 +336,13 @@ fn so_many_processors_run_so_many_statements() {
         }
         kinds
     };
-    assert_eq!(kinds(None), [2, 4, 2, 0]);
-    assert_eq!(kinds(Some(1)), [0, 0, 0, 8]);
-    assert_eq!(kinds(Some(2)), [0, 4, 2, 2]);
-    assert_eq!(kinds(Some(4)), [2, 4, 2, 0]);
+    assert_eq!(kinds(None, None), [2, 4, 2, 0]);
+    assert_eq!(kinds(Some(1), None), [0, 0, 0, 8]);
+    assert_eq!(kinds(Some(2), Some(0.3)), [0, 4, 2, 2]);
+    assert_eq!(kinds(Some(4), None), [2, 4, 2, 0]);
+    // Where more are at work at a time than there are, none waits for one.
+    assert_eq!(kinds(Some(2), Some(1.5)), [4, 0, 2, 2]);
+    assert_eq!(kinds(Some(2), Some(2.5)), [8, 0, 0, 0]);
 }
 
 /// Who had to wait until nobody was in a transaction goes on when it is woken, not all at once.
