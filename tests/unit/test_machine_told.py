@@ -216,6 +216,28 @@ def test_a_profile_keeps_what_it_says_of_the_machine() -> None:
 
 
 @pytest.mark.parametrize(
+    ("processors", "at_work", "expected"),
+    [
+        (2, 0.4, "all backends have one processor, 2 with clients in step, or 2 with the clients"),
+        (2, 1.5, "all backends have 2 with clients in step, or 2 with the clients"),
+        (2, 2.5, "each backend has its own processor"),
+        (1, 1.5, "each backend has its own processor"),
+    ],
+)
+def test_what_is_said_of_processors_knows_who_is_at_work(
+    processors: int, at_work: float, expected: str
+) -> None:
+    """As the twin plays it; how many were at work is told beside the processors."""
+    profile = parse_profile(_profile())
+    given = Given(processors=processors, at_work=at_work)
+    plan = replace(_plan(profile, seeds=2), given=[given])
+    (found,) = predict_cells(plan)
+    assert expected in "".join(found.approximations)
+    said = told(0, profile, given, SimpleNamespace(duration_s=1.0))  # type: ignore[arg-type]
+    assert (said["cells[0].processors"], said["cells[0].sessions_at_work"]) == (processors, at_work)
+
+
+@pytest.mark.parametrize(
     ("machine", "said"),
     [
         ({"pause_us": -1}, "run.machine.pause_us"),

@@ -168,7 +168,7 @@ pub enum StatementError {
     #[error("it reads its table in parts")]
     Scans,
     /// It is on its way to a row that another session holds, and would not wait for it:
-    /// [`Database::resume_scan`] and [`Database::resume_head`] go on when it is there.
+    /// [`Database::resume_head`] goes on when it is there.
     #[error("it has not come to a row that another session holds")]
     OnItsWay,
     /// A repeatable read transaction wants to change what was changed since its snapshot.

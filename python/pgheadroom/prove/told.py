@@ -191,6 +191,8 @@ def _told_of_clients(n: int, profile: Profile, given: Given) -> Assumed:
         told[f"cells[{n}].machine"] = said
     if given.processors is not None:
         told[f"cells[{n}].processors"] = given.processors
+    if given.at_work is not None:
+        told[f"cells[{n}].sessions_at_work"] = round(given.at_work, 2)
     if given.course:
         told[f"cells[{n}].course"] = (
             f"clients came on as on the server in {len(given.course)} stretches of the run, one up "

@@ -335,7 +335,12 @@ fn thousandths((low, high): (f64, f64), place: f64) -> u32 {
 }
 
 /// What a reader is told of it.
-pub(crate) fn assumed(run: &RunSpec, is_measured: bool, has_course: bool) -> String {
+pub(crate) fn assumed(
+    run: &RunSpec,
+    is_measured: bool,
+    has_course: bool,
+    at_work: Option<f64>,
+) -> String {
     let RunSpec {
         clients,
         rate_per_s,
@@ -359,7 +364,7 @@ pub(crate) fn assumed(run: &RunSpec, is_measured: bool, has_course: bool) -> Str
         Some(us) => format!("{us} us"),
         None => format!("{} to {} times a pause", WAKE.0, WAKE.1),
     };
-    let processors = processors_assumed(machine.processors, *clients, has_course);
+    let processors = processors_assumed(machine.processors, *clients, has_course, at_work);
     let uneven = if has_course {
         "clients come on beside each other as on the server".to_owned()
     } else {
@@ -373,21 +378,35 @@ pub(crate) fn assumed(run: &RunSpec, is_measured: bool, has_course: bool) -> Str
     )
 }
 
-/// What a reader is told of processors.
-fn processors_assumed(known: Option<u32>, clients: u32, has_course: bool) -> String {
-    if known == Some(1) {
-        return "all backends have one processor with the clients".to_owned();
+/// What a reader is told of processors, where so many sessions are at work at a time.
+fn processors_assumed(
+    known: Option<u32>,
+    clients: u32,
+    has_course: bool,
+    at_work: Option<f64>,
+) -> String {
+    let suffices = |count: u32| f64::from(count) >= at_work.unwrap_or(0.0);
+    let mut kinds = Vec::new();
+    if known != Some(1) && suffices(1) {
+        kinds.push("one processor".to_owned());
     }
-    let in_step = if has_course {
-        String::new()
-    } else {
-        format!(", {} with clients in step", known.unwrap_or(2))
-    };
-    let else_each = match known {
-        Some(count) if count < clients => format!("{count} with the clients"),
-        _ => "each its own".to_owned(),
-    };
-    format!("all backends have one processor{in_step}, or {else_each}")
+    let in_step = known.unwrap_or(2);
+    if known != Some(1) && !has_course && suffices(in_step) {
+        kinds.push(format!("{in_step} with clients in step"));
+    }
+    match known {
+        Some(1) if suffices(1) => kinds.push("one processor with the clients".to_owned()),
+        Some(count) if count < clients && suffices(count) => {
+            kinds.push(format!("{count} with the clients"));
+        }
+        _ if kinds.is_empty() => return "each backend has its own processor".to_owned(),
+        _ => kinds.push("each its own".to_owned()),
+    }
+    let last = kinds.len() - 1;
+    if last > 0 {
+        kinds[last].insert_str(0, "or ");
+    }
+    format!("all backends have {}", kinds.join(", "))
 }
 
 /// What a reader is told of statements and the pauses between them.

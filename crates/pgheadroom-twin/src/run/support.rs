@@ -122,7 +122,7 @@ pub fn check(
     if run.clients > 1 {
         let is_measured = conditions.standing.is_some();
         let has_course = !conditions.course.is_empty();
-        let said = assumed(run, is_measured, has_course);
+        let said = assumed(run, is_measured, has_course, conditions.at_work);
         approximations.push(said);
     }
     if !run.maintenance.is_empty() && run.clients > 1 {
