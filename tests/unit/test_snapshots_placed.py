@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pgheadroom.play.scripts import scripts, transactions_each
 from pgheadroom.play.snapshots import RunProgress, SnapshotHolder
 from pgheadroom.profile import Profile, parse_profile
 
@@ -26,12 +27,13 @@ class _Server:
 
     def __init__(self) -> None:
         self.xid = 1000
+        self.ended = 0
 
     def execute(self, _sql: str) -> Any:
         return self
 
     def fetchone(self) -> tuple[int, int]:
-        return self.xid, 0
+        return self.xid, self.ended
 
     def close(self) -> None:
         """It ends."""
@@ -79,3 +81,50 @@ def test_moments_are_kept_beside_shares() -> None:
         endless.step()
     assert endless.held == ((0.3, 1.0),)
     assert endless.held_s[0][1] == float("inf")
+
+
+def _mixed() -> Profile:
+    """Rows are found in two ways, inside blocks and outside."""
+    key = {"name": "t_pkey", "columns": ["a"], "unique": True}
+    columns = [{"name": name, "type": "int4"} for name in "ab"]
+    read = {"table": "t", "kind": "select", "pick": {"distribution": "uniform"}}
+    update = read | {"kind": "update", "sets": ["b"]}
+    return parse_profile(
+        {
+            "schema_version": 1,
+            "table": [{"name": "t", "rows": 10, "columns": columns, "indexes": [key]}],
+            "operation": [
+                read | {"weight": 2},
+                update | {"find": "bitmap", "weight": 3},
+                update | {"find": "seqscan", "transaction": "block"},
+                read | {"transaction": "block"},
+                read | {"find": "bitmap", "abort_frac": 0.5},
+            ],
+            "run": {"operations": 700, "snapshot": [{"start_frac": 0.2, "length_frac": 0.3}]},
+        }
+    )
+
+
+def _ended_by(script: str) -> int:
+    """Transactions of a script: its block, if it is one, or each statement."""
+    sql = [line for line in script.splitlines() if not line.startswith("\\")]
+    return 1 if "BEGIN;" in sql else len(sql)
+
+
+def test_statements_outside_of_blocks_are_transactions() -> None:
+    """
+    A server counts each SET that switches how the next statement finds its rows.
+
+    1201001-149 of make fuzz: a snapshot that was due at 0.79 of the run was taken at 0.31 of it,
+    and by the same count held to 0.82, which the twin was told.
+    """
+    profile = _mixed()
+    of_scripts = scripts(profile)
+    weights = sum(script.weight for script in of_scripts)
+    ended = sum(script.weight * _ended_by(script.text) for script in of_scripts)
+    assert ended / weights == transactions_each(profile) > 1
+    server: Any = _Server()
+    progress = RunProgress(profile, server)
+    progress.start()
+    server.ended = round(350 * transactions_each(profile))
+    assert progress.now() == pytest.approx(0.5, abs=0.001)

@@ -128,6 +128,34 @@ def session_find(profile: Profile) -> str:
     return finds.pop() if len(finds) == 1 else "index"
 
 
+def transactions_each(profile: Profile) -> float:
+    """
+    How many transactions the server counts for one of a client, in the mean.
+
+    Each SET before and after a statement whose rows are found otherwise is one by itself, unless it
+    stands in a block.
+    """
+    default = session_find(profile)
+    transactions = profile.workload.transactions()
+    weights = sum(transaction[0].weight for transaction in transactions)
+    more = sum(
+        transaction[0].weight * 2 * len(FIND_SETTINGS[operation.find])
+        for transaction in transactions
+        for operation in transaction
+        if not _is_block(transaction[0]) and _switches(operation, default)
+    )
+    return 1 + more / weights if weights else 1.0
+
+
+def _is_block(head: Operation) -> bool:
+    """Whether a transaction that begins so has BEGIN and an end."""
+    return head.abort_frac > 0 or head.transaction is not None
+
+
+def _switches(operation: Operation, default: str) -> bool:
+    return operation.pick is not None and operation.find != default
+
+
 def statements(profile: Profile) -> tuple[Statement, ...]:
     """The statement of every operation."""
     return tuple(
@@ -146,12 +174,12 @@ def _script(profile: Profile, transaction: list[tuple[int, Operation]]) -> Scrip
     aborts = head.abort_frac > 0
     if aborts:
         lines.append(f"\\set a random(1, {MILLION})")
-    whole = aborts or head.transaction is not None
+    whole = _is_block(head)
     if whole:
         lines.append("BEGIN;")
     default = session_find(profile)
     for n, operation in transaction:
-        switch = operation.pick is not None and operation.find != default
+        switch = _switches(operation, default)
         if switch:
             lines += _switch(operation.find)
         lines.append(_statement(profile, n, operation) + ";")

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from pgheadroom.play.scripts import transactions_each
 from pgheadroom.profile import Profile
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class RunProgress:
             if any(operation.kind != "select" for operation in script)
         ]
         self._writing_frac = sum(writing) / sum(weights) if weights else 1.0
+        self._counted_each = transactions_each(profile)
 
     def start(self) -> None:
         """The run begins now."""
@@ -64,7 +66,8 @@ class RunProgress:
         else:
             xids, ended = self._counts()
             assert self._run.operations is not None, "a run has one of the two"
-            done = max((ended - self._first[1]) / self._run.operations, self.at(xids))
+            ended_frac = (ended - self._first[1]) / self._counted_each / self._run.operations
+            done = max(ended_frac, self.at(xids))
         return min(done, 1.0)
 
     def at(self, xid: int) -> float:
