@@ -354,7 +354,7 @@ def as_given(profile: Profile, given: Given, seed: int = 0) -> Profile:
     if given.machine is not None:
         # Means are not all: where clients come to be in step, which hangs on how even their pauses
         # are, servers lie outside what one machine's runs differ by. So every other run draws it.
-        known = given.machine if seed % 2 == 0 else MachineTimes(wake_us=given.machine.wake_us)
+        known = given.machine if seed % 2 == 0 else MachineTimes()
         run = replace(run, machine=known)
     if given.processors is not None:
         machine = run.machine or MachineTimes()
@@ -439,9 +439,9 @@ def transactions_of(
     """
     How many transactions a duration is; None where the profile says it.
 
-    At a rate as many as pgbench's throttle makes of the seed, but those that a server which is late
-    at the end does not begin: the runs of a cell are late by evenly spread times. Else as many as
-    the clock has.
+    As many as a server's run had. Else at a rate as many as pgbench's throttle makes of the seed,
+    but those that a server which is late at the end does not begin: the runs of a cell are late by
+    evenly spread times. Else as many as the clock has.
 
     Raises:
         InputError: A duration without a rate, and neither a clock nor a server's run tells the
@@ -450,15 +450,15 @@ def transactions_of(
     run = profile.workload.run
     if run.duration_s is None:
         return None
+    if given.operations is not None:
+        return given.operations
     if run.rate_per_s is not None:
         place = _LATE_FIRST if seed == 0 else (seed - 0.5) / (seeds - 1)
         begun_s = max(run.duration_s - place * _LATE_MOST_S, 0.0)
         return max(1, _arrived(run.seed, run.clients, run.rate_per_s, begun_s))
-    if given.operations is None and clock is not None:
-        return max(run.clients, round(clock.per_s * run.duration_s))
-    if given.operations is None:
+    if clock is None:
         raise InputError(
             "run.duration_s: how many transactions that is depends on the machine; a prediction "
             "needs run.operations, or run.rate_per_s beside it"
         )
-    return given.operations
+    return max(run.clients, round(clock.per_s * run.duration_s))

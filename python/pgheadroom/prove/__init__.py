@@ -211,7 +211,7 @@ def _both(
         firsts = predict_cells(replace(plan, cells=short, given=nothing, seeds=2))
         played = _or_why_not(server, plan, twin)
         given = list(map(given_by, plan.cells, played, firsts))
-    elif times_count(profile):
+    elif times_count(profile) or profile.workload.run.duration_s is not None:
         firsts = twin(replace(plan, given=[Given(machine=_UNKNOWN) for _ in plan.cells], seeds=2))
         played = _or_why_not(server, plan, twin)
         given = list(map(given_by_clients, plan.cells, played, firsts))

@@ -44,12 +44,15 @@ def given_by_clients(cell: Cell, run: Played, first: Simulation) -> Given:
     """
     standing, asked = run.standing, cell.profile.workload.run
     processors = None if asked.clients == 1 else run.processors
+    # What the profile says is of the machine that it was made of: the throw-away server flushes
+    # nothing, and pgbench's clients do not pause. What nobody has measured here is drawn.
+    drawn = None if asked.clients == 1 else MachineTimes()
+    # A server that cannot keep to a rate begins fewer transactions than are due.
+    begun = run.transactions if asked.duration_s is not None else None
     if not times_count(cell.profile):
-        return Given(processors=processors)
-    # What the profile says is of the server that it was made of, and of its clients: the throw-away
-    # server flushes nothing, and pgbench's clients do not pause. Where nobody measured it is drawn.
-    drawn = MachineTimes(wake_us=None if asked.machine is None else asked.machine.wake_us)
+        return Given(machine=drawn, processors=processors, operations=begun)
     return Given(
+        operations=begun,
         standing=(standing.share, standing.lengths, standing.inside) if standing else None,
         course=run.course,
         machine=machine_of(asked, run, first) or drawn,
@@ -67,8 +70,7 @@ def machine_of(asked: Run, run: Played, first: Simulation) -> MachineTimes | Non
     does once.
 
     Args:
-        asked: The run as the profile has it: what it says of the wake-up is not measured. Its
-            COMMIT is not that of a server that flushes nothing.
+        asked: The run as the profile has it.
         run: The server's run.
         first: A run of the twin on a machine of which nothing is known.
     """
@@ -79,7 +81,6 @@ def machine_of(asked: Run, run: Played, first: Simulation) -> MachineTimes | Non
         statement_us=_us(times.at_work_s, first.worked_each * transactions) or None,
         pause_us=_us(times.in_transaction_s, first.pauses_each * transactions),
         between_us=_us(times.between_s, transactions),
-        wake_us=None if asked.machine is None else asked.machine.wake_us,
     )
 
 
@@ -104,8 +105,6 @@ def given_by(cell: Cell, run: Played, first: Simulation) -> Given:
     What autovacuum's workers hold, an analyze's snapshot among it, the twin gets as snapshots. A
     vacuum takes its time from its beginning to its end, each known to a millisecond of the log.
     """
-    workload = cell.profile.workload.run
-    by_duration = workload.duration_s is not None and workload.rate_per_s is None
     events = [
         event
         for event in run.events
@@ -120,7 +119,6 @@ def given_by(cell: Cell, run: Played, first: Simulation) -> Given:
     ]
     return replace(
         given_by_clients(cell, run, first),
-        operations=run.transactions if by_duration else None,
         duration_s=run.duration_s or None,
         events=in_order(placed),
         vacuums=tuple(
@@ -203,13 +201,12 @@ def _told_of_clients(n: int, profile: Profile, given: Given) -> Assumed:
 
 def _said_of(machine: MachineTimes | None, stated: MachineTimes | None) -> str:
     """What was measured, beside what the profile says; nothing where both are silent."""
-    if machine is None or machine == MachineTimes(wake_us=machine.wake_us):
+    if machine is None or machine == MachineTimes():
         return "" if machine is None or stated is None else _NOT_MEASURED
     each = (
         ("an UPDATE by key took {:.3g} us at work in the mean", machine.statement_us),
         ("pauses between transactions {:.3g} us", machine.between_us),
         ("pauses within one {:.3g} us", machine.pause_us),
-        ("a session went on {:.3g} us after its wait, as the profile says", machine.wake_us),
     )
     said = ", ".join(said.format(us) for said, us in each if us is not None)
     return said and f"{said}; every other run of the twin plays with that, the rest draw it"
