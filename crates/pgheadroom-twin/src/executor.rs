@@ -12,7 +12,6 @@
 //! WAL. The plan (which scan) is given by the caller. Left out: index-only scans, synchronised
 //! scans, parallel plans, triggers but those of foreign keys.
 
-use pgheadroom_layout::wal_record::heap_confirm;
 use pgheadroom_layout::{Behaviour, BlockNumber, LayoutError};
 
 use crate::checkpoint::ForkId;
@@ -23,7 +22,7 @@ use crate::object_ids::{OIDS_OF_TABLE, OIDS_OF_TOAST_TABLE};
 use crate::procarray::ProcArray;
 use crate::transaction::Xid;
 use crate::value::{Value, ValueError};
-use crate::wal::{RecordType, Wal, WalSettings};
+use crate::wal::{Wal, WalSettings};
 use crate::watch::PageLife;
 
 mod analyze;
@@ -84,6 +83,7 @@ mod text_order;
 mod toast;
 mod transaction;
 mod update;
+mod upsert;
 mod vacuum;
 mod wait;
 
@@ -171,6 +171,15 @@ pub enum StatementError {
     /// [`Database::resume_head`] goes on when it is there.
     #[error("it has not come to a row that another session holds")]
     OnItsWay,
+    /// An upsert has read the entries of its key in an index, and comes to their rows:
+    /// [`Database::resume_insert`] goes on when it is there.
+    #[error("it has not come to the rows of {entries} entries")]
+    Fetches {
+        /// Of its key, those of rows that are dead too.
+        entries: usize,
+        /// The page of the last one's row.
+        last: Option<BlockNumber>,
+    },
     /// A repeatable read transaction wants to change what was changed since its snapshot.
     #[error("could not serialize access due to concurrent update")]
     Serialization,
@@ -418,61 +427,6 @@ impl Database {
         let statement = self.statement;
         let done = table.insert(row, &mut self.procs, &mut self.wal, statement);
         self.park(done.map(|_| 0), || Parked::Insert(id))?;
-        Ok(())
-    }
-
-    /// INSERT ... ON CONFLICT DO UPDATE of one row, by the unique index of this position;
-    /// [`Database::end_statement`] follows the last of a statement.
-    ///
-    /// # Errors
-    /// [`StatementError`]; the transaction has to be rolled back.
-    ///
-    /// Source: `ExecInsert` and `ExecOnConflictUpdate`, src/backend/executor/nodeModifyTable.c;
-    /// `check_exclusion_or_unique_constraint`, execIndexing.c (REL_18_STABLE).
-    pub fn upsert(
-        &mut self,
-        table: TableId,
-        index: usize,
-        values: &[Value],
-        assignments: &Assignments<'_>,
-    ) -> Result<(), StatementError> {
-        let statement = self.begin_statement_on(table);
-        let done = self.upsert_row(table, index, values, assignments, statement);
-        self.park(done.map(|()| 0), || Parked::Upsert(table, statement))?;
-        Ok(())
-    }
-
-    /// The same, from its beginning, in a statement that has begun.
-    fn upsert_row(
-        &mut self,
-        id: TableId,
-        index: usize,
-        values: &[Value],
-        assignments: &Assignments<'_>,
-        statement: u32,
-    ) -> Result<(), StatementError> {
-        let table = &mut self.tables[id.0];
-        let mode = table.update_mode(assignments);
-        let index = table.btree_position(index);
-        let row = table.values.add(values)?;
-        let entry = table.entry_of(index, row)?;
-        let entry = entry.expect("ON CONFLICT takes no partial index");
-        let (procs, wal) = (&mut self.procs, &mut self.wal);
-        if let Some(tid) = table.find_conflict(index, entry.key.values(), procs, wal) {
-            table.values.take_back(row);
-            if let Some(xid) = table.holder(tid, mode, procs) {
-                return Err(StatementError::Waits(xid));
-            }
-            table.lock(tid, mode, procs, wal);
-            if !table.may_update_conflict(tid, procs) {
-                return Err(StatementError::Serialization);
-            }
-            return table.update(tid, assignments, procs, wal, statement);
-        }
-        let tid = table.insert(row, procs, wal, statement)?;
-        let hole = table.hole(tid);
-        let page = wal.change(table.forks.main, tid.block, hole);
-        wal.record(RecordType::HeapConfirm, heap_confirm(page));
         Ok(())
     }
 }

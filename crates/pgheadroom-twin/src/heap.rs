@@ -300,6 +300,15 @@ impl Heap {
         cleared
     }
 
+    /// A tuple that nobody has seen is dead, by the snapshot's xmin of who has put it there.
+    ///
+    /// Source: `heap_abort_speculative`, src/backend/access/heap/heapam.c (REL_18_STABLE).
+    pub fn kill(&mut self, tid: Tid, transaction_xmin: Xid) {
+        self.pages[tid.block.0 as usize].set_prunable(transaction_xmin);
+        let item = tid.offset.0;
+        self.note(tid.block, || EventKind::Delete { item });
+    }
+
     /// The page that takes a new tuple of this length; remembered as the session's target.
     ///
     /// Source: `RelationGetBufferForTuple`, src/backend/access/heap/hio.c (REL_13_STABLE,

@@ -359,6 +359,11 @@ impl ProcArray {
         self.running.first().copied().unwrap_or(self.next)
     }
 
+    /// The xmin of the active backend's snapshot (`TransactionXmin`, snapmgr.c).
+    pub(crate) const fn transaction_xmin(&self) -> Xid {
+        self.mine.snapshot.xmin
+    }
+
     /// The active backend begins a statement: whatever portal it still has open is dropped.
     #[inline]
     pub fn begin_statement(&mut self) {

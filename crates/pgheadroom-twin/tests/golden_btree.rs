@@ -6,7 +6,8 @@
 
 use pgheadroom_layout::{BlockNumber, OffsetNumber, PgVersion};
 use pgheadroom_twin::btree::{
-    Btree, Definition, Entry, RecordCounts, RecordKind, Table, TupleSizes, UniqueFetch, check,
+    Btree, Definition, Entry, RecordCounts, RecordKind, Table, TupleSizes, UniqueCheck,
+    UniqueFetch, check,
 };
 use pgheadroom_twin::{Tid, Xid};
 
@@ -77,8 +78,14 @@ impl Case {
                 shape,
                 tid: tid(row, self.lp_len),
             };
-            tree.insert(entry, false, &mut OnlyInserts, &mut counts)
-                .unwrap();
+            tree.insert(
+                entry,
+                UniqueCheck::Yes,
+                false,
+                &mut OnlyInserts,
+                &mut counts,
+            )
+            .unwrap();
         }
         check::tree(&tree).unwrap();
         assert_eq!(check::entries(&tree).len(), self.keys.len());

@@ -9,8 +9,8 @@
 use pgheadroom_layout::version::IndexUnchangedHint;
 use pgheadroom_layout::{BlockNumber, HeapFillfactor, PgVersion};
 use pgheadroom_twin::btree::{
-    Btree, Definition, Entry, RecordCounts, RecordKind, ShapeId, Table, TupleSizes, UniqueFetch,
-    check,
+    Btree, Definition, Entry, RecordCounts, RecordKind, ShapeId, Table, TupleSizes, UniqueCheck,
+    UniqueFetch, check,
 };
 use pgheadroom_twin::heap::{InsertTargetBlock, Mode};
 use pgheadroom_twin::transaction::{SingleSession, Transactions};
@@ -84,7 +84,7 @@ impl Index {
             tid,
         };
         self.tree
-            .insert(entry, unchanged, world, &mut self.counts)
+            .insert(entry, UniqueCheck::Yes, unchanged, world, &mut self.counts)
             .unwrap();
     }
 }

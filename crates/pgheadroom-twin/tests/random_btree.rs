@@ -8,8 +8,8 @@ use std::collections::{BTreeSet, HashSet};
 use pgheadroom_layout::btree::BtreeFillfactor;
 use pgheadroom_layout::{BlockNumber, OffsetNumber, PgVersion};
 use pgheadroom_twin::btree::{
-    Btree, Definition, Entry, NULL_LAST, RecordCounts, ShapeId, Table, TupleSizes, UniqueFetch,
-    UniqueViolation, check, has_null,
+    Btree, Definition, Entry, NULL_LAST, RecordCounts, ShapeId, Table, TupleSizes, UniqueCheck,
+    UniqueFetch, UniqueViolation, check, has_null,
 };
 use pgheadroom_twin::{Tid, Xid};
 use proptest::prelude::*;
@@ -184,9 +184,13 @@ impl Pair {
                 tid,
             };
             let taken = self.plan.is_unique && !has_null(&key) && self.is_taken(&key);
-            let done = self
-                .tree
-                .insert(entry, unchanged, &mut self.versions, &mut self.counts);
+            let done = self.tree.insert(
+                entry,
+                UniqueCheck::Yes,
+                unchanged,
+                &mut self.versions,
+                &mut self.counts,
+            );
             match done {
                 Ok(_) => {
                     assert!(!taken, "a duplicate went in");

@@ -34,3 +34,4 @@ mod random_btree;
 mod random_heap;
 mod random_profiles;
 mod sessions;
+mod upserts;

@@ -75,8 +75,8 @@ def upserted_of(profile: Profile) -> frozenset[str]:
     Tables whose counts of inserted and deleted rows several clients' upserts make uncertain.
 
     A row that an upsert has inserted and then finds to be another one's counts as inserted and
-    deleted, also where that one was replaced between a look into the index and one at the row; the
-    twin's upserts look and insert at once (docs/limits.md).
+    deleted, also where that one was replaced between a look into the index and one at the row. It
+    is so seldom that the twin's runs may all have none.
 
     Source: `ExecInsert` and `heap_abort_speculative`, src/backend/executor/nodeModifyTable.c and
     src/backend/access/heap/heapam.c (REL_18_STABLE).

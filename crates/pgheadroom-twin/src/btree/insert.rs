@@ -13,6 +13,7 @@ use crate::btree::item::OwnedItem;
 use crate::btree::key::{SearchKey, has_null};
 use crate::btree::record::{Record, RecordKind, Sink};
 use crate::btree::search::{Stack, Tie, compare, lower_bound_near};
+use crate::btree::unique::Equals;
 use crate::btree::{Btree, Entry, Table};
 use crate::page::Tid;
 use crate::transaction::Xid;
@@ -25,6 +26,17 @@ pub struct UniqueViolation {
     /// The transaction that decides whether it stays, if that is open: the insertion has to be
     /// tried again when it has ended (`xwait` in `_bt_doinsert`).
     pub in_progress: Option<Xid>,
+}
+
+/// What happens when a new entry's key is in a unique index already.
+///
+/// Source: `IndexUniqueCheck`, src/include/access/genam.h (REL_18_STABLE).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UniqueCheck {
+    /// It is not inserted (`UNIQUE_CHECK_YES`).
+    Yes,
+    /// It is, and who asks looks after it (`UNIQUE_CHECK_PARTIAL`).
+    Partial,
 }
 
 /// An item on its way to a page, and where it goes.
@@ -52,7 +64,7 @@ pub(super) struct Duplicates {
 impl Btree {
     /// Inserts an entry; whether a look for its key in this unique index found no other.
     ///
-    /// `index_unchanged` is the executor's hint that an UPDATE left the index's columns alone; what
+    /// `check` says whether it is inserted if that finds a live one. `index_unchanged` is the executor's hint that an UPDATE left the index's columns alone; what
     /// it is worth depends on the version (`Behaviour::index_unchanged_hint`).
     ///
     /// # Errors
@@ -63,6 +75,7 @@ impl Btree {
     pub fn insert(
         &mut self,
         entry: Entry<'_>,
+        check: UniqueCheck,
         index_unchanged: bool,
         table: &mut impl Table,
         sink: &mut impl Sink,
@@ -90,7 +103,11 @@ impl Btree {
         };
         let mut is_only = false;
         if checking_unique {
-            let equals = self.check_unique(block, entry.key, table, sink)?;
+            let checked = self.check_unique(block, entry.key, table, sink);
+            let equals = match (checked, check) {
+                (Err(_), UniqueCheck::Partial) => Equals::CONFLICT,
+                (checked, _) => checked?,
+            };
             is_only = !equals.on_first_page && !equals.looked_further;
             duplicates.unique_duplicate |= equals.on_first_page;
             let start = block;

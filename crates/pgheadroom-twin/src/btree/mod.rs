@@ -53,7 +53,7 @@ mod vacuum;
 
 pub use build::Built;
 pub(crate) use entries::Entries;
-pub use insert::UniqueViolation;
+pub use insert::{UniqueCheck, UniqueViolation};
 pub use item::Item;
 pub use key::{NULL_FIRST, NULL_LAST, SHAPES_MAX, ShapeId, TupleSizes, has_null};
 pub use page::{BtreePage, PageState};

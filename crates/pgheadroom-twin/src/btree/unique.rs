@@ -16,6 +16,14 @@ pub(super) struct Equals {
     pub looked_further: bool,
 }
 
+impl Equals {
+    /// What is known where a live one was found, all but always on the first page.
+    pub const CONFLICT: Self = Self {
+        on_first_page: true,
+        looked_further: false,
+    };
+}
+
 impl Btree {
     /// Looks at every entry with this key, and marks those that nobody can see any more.
     ///

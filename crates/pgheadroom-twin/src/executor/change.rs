@@ -6,6 +6,7 @@ use pgheadroom_layout::toast::TOAST_TUPLE_THRESHOLD;
 use pgheadroom_layout::wal_record::{Page, heap_delete, heap_insert, heap_lock};
 use pgheadroom_layout::{BlockNumber, LayoutError};
 
+use crate::btree::UniqueCheck;
 use crate::executor::concurrent_changes::ConcurrentChange;
 use crate::executor::extensions::Place;
 use crate::executor::session_table::Entries;
@@ -103,11 +104,49 @@ impl Table {
         Ok(())
     }
 
-    /// Inserts a row that was added; where it is.
-    ///
-    /// Source: `heap_insert`, src/backend/access/heap/heapam.c, and `ExecInsertIndexTuples`,
-    /// src/backend/executor/execIndexing.c (REL_18_STABLE).
+    /// Inserts a row that was added, with its entries in indexes; where it is.
     pub(super) fn insert(
+        &mut self,
+        row: u32,
+        procs: &mut ProcArray,
+        wal: &mut Wal,
+        statement: u32,
+    ) -> Result<Tid, StatementError> {
+        let tid = self.insert_tuple(row, procs, wal, statement)?;
+        self.note_change(|table| ConcurrentChange::Insert(row, table.values_of(row)));
+        self.add_entries((tid, row), UniqueCheck::Yes, procs, wal)?;
+        self.queue_checks(row);
+        Ok(tid)
+    }
+
+    /// A new row gets its entries in indexes.
+    ///
+    /// Source: `ExecInsertIndexTuples`, src/backend/executor/execIndexing.c (REL_18_STABLE).
+    pub(super) fn add_entries(
+        &mut self,
+        (tid, row): (Tid, u32),
+        check: UniqueCheck,
+        procs: &mut ProcArray,
+        wal: &mut Wal,
+    ) -> Result<(), StatementError> {
+        let entries = Entries {
+            tid,
+            row,
+            pinned: None,
+            next: 0,
+            has_values: false,
+            check,
+        };
+        if !self.has_indexes() {
+            self.values.rows.set_tid(row, tid); // for an index that is built later
+        }
+        self.insert_entries(entries, None, procs, wal)
+    }
+
+    /// Inserts a row that was added into the heap; where it is.
+    ///
+    /// Source: `heap_insert`, src/backend/access/heap/heapam.c (REL_18_STABLE).
+    pub(super) fn insert_tuple(
         &mut self,
         row: u32,
         procs: &mut ProcArray,
@@ -153,19 +192,6 @@ impl Table {
         self.session.changed.note(row, statement);
         self.counters.n_tup_ins += 1;
         self.session.trans.inserted += 1;
-        self.note_change(|table| ConcurrentChange::Insert(row, table.values_of(row)));
-        let entries = Entries {
-            tid: placed.tid,
-            row,
-            pinned: None,
-            next: 0,
-            has_values: false,
-        };
-        if !self.has_indexes() {
-            self.values.rows.set_tid(row, placed.tid); // for an index that is built later
-        }
-        self.insert_entries(entries, None, procs, wal)?;
-        self.queue_checks(row);
         Ok(placed.tid)
     }
 

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use pgheadroom_layout::wal_record::heap_multi_insert;
 
+use crate::btree::UniqueCheck;
 use crate::executor::session_table::Entries;
 use crate::executor::toast::Writer;
 use crate::executor::{Database, StatementError, TableId};
@@ -116,6 +117,7 @@ impl Database {
                 pinned: None,
                 next: 0,
                 has_values: false,
+                check: UniqueCheck::Yes,
             };
             table.insert_entries(entries, None, &mut self.procs, wal)?;
             table.queue_checks(row);

@@ -5,9 +5,9 @@ use std::cell::RefCell;
 use pgheadroom_layout::BlockNumber;
 use pgheadroom_layout::version::IndexUnchangedHint;
 
-use crate::btree::Entry;
+use crate::btree::{Entry, UniqueCheck};
 use crate::executor::brin::Brin;
-use crate::executor::fetch::{Fetched, HeapAccess};
+use crate::executor::fetch::HeapAccess;
 use crate::executor::index::Index;
 use crate::executor::session_table::Entries;
 use crate::executor::table::Table;
@@ -42,7 +42,11 @@ impl Table {
             statement,
         };
         let Entries {
-            tid, row, pinned, ..
+            tid,
+            row,
+            pinned,
+            check,
+            ..
         } = entries;
         let mut indexes = std::mem::take(&mut self.indexes.btrees);
         let mut result = Ok(());
@@ -52,7 +56,8 @@ impl Table {
             }
             if result.is_ok() {
                 let wal = RefCell::new(&mut *to.wal);
-                result = self.insert_entry(index, tid, row, assigned, pinned, to.procs, &wal);
+                let how = (assigned, check, pinned);
+                result = self.insert_entry(index, (tid, row), how, to.procs, &wal);
             }
             if result.is_err() {
                 break;
@@ -154,14 +159,11 @@ impl Table {
         result
     }
 
-    #[allow(clippy::too_many_arguments)] // one per question of ExecInsertIndexTuples
     fn insert_entry(
         &mut self,
         index: &mut Index,
-        tid: Tid,
-        row: u32,
-        assigned: Option<&Assignments<'_>>,
-        pinned: Option<BlockNumber>,
+        (tid, row): (Tid, u32),
+        (assigned, check, pinned): (Option<&Assignments<'_>>, UniqueCheck, Option<BlockNumber>),
         procs: &ProcArray,
         wal: &RefCell<&mut Wal>,
     ) -> Result<(), StatementError> {
@@ -186,7 +188,9 @@ impl Table {
         };
         let mut log = index.log(wal);
         let mut heap = HeapAccess::new(self.heap_parts(), procs, wal, pinned);
-        let inserted = index.tree.insert(entry, is_unchanged, &mut heap, &mut log);
+        let inserted = index
+            .tree
+            .insert(entry, check, is_unchanged, &mut heap, &mut log);
         let is_only = inserted.map_err(|violation| match violation.in_progress {
             Some(xid) => StatementError::Waits(xid),
             None => StatementError::Unique { key },
@@ -198,41 +202,5 @@ impl Table {
                 .learn(&mut self.values.rows, (index.main, key), row, tid);
         }
         Ok(())
-    }
-
-    /// The row that would conflict with a new one in a unique index; entries after it are not
-    /// looked at.
-    pub(super) fn find_conflict(
-        &mut self,
-        index: usize,
-        key: &[i64],
-        procs: &ProcArray,
-        wal: &mut Wal,
-    ) -> Option<Tid> {
-        let mut wal = RefCell::new(wal);
-        let mut next = self.indexes.btrees[index].tree.scan_start(key);
-        let mut last_block = None;
-        let mut conflict = None;
-        while let (Some(leaf), None) = (next, conflict) {
-            let scanned = self.indexes.btrees[index].tree.scan_page(leaf, key, key);
-            let mut dead = Vec::new();
-            for &(offset, tid) in &scanned.entries {
-                let mut heap = HeapAccess::new(self.heap_parts(), procs, &wal, None);
-                if last_block.replace(tid.block) != Some(tid.block) {
-                    heap.prune_opt(tid.block);
-                }
-                match heap.fetch_dirty(tid) {
-                    Fetched::Found(found) => {
-                        conflict = Some(found);
-                        break;
-                    }
-                    Fetched::AllDead => dead.push((offset, tid)),
-                    Fetched::Invisible => {}
-                }
-            }
-            self.indexes.btrees[index].kill(&scanned, &dead, wal.get_mut());
-            next = scanned.next;
-        }
-        conflict
     }
 }

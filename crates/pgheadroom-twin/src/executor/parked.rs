@@ -96,6 +96,8 @@ pub(super) enum Parked {
     Insert(TableId),
     /// One with ON CONFLICT DO UPDATE, by its number; it begins again.
     Upsert(TableId, u32),
+    /// The same, which comes to the rows of these entries, if its index has a leaf.
+    Fetch(TableId, u32, Option<Box<ScannedPage>>),
     Index(Box<IndexScan>),
     ByCachedTid(ByCachedTid),
     Seq(Box<SeqScan>),

@@ -47,7 +47,7 @@ impl Database {
 }
 
 impl Table {
-    fn mark_part(&mut self) {
+    pub(super) fn mark_part(&mut self) {
         let mark = Mark {
             rows: self.session.undo.len(),
             texts: self.session.undo_texts.len(),
@@ -70,7 +70,7 @@ impl Table {
     ///
     /// Source: `ResourceOwnerRelease` of locks in `AbortSubTransaction`,
     /// src/backend/access/transam/xact.c (REL_18_STABLE).
-    fn undo_part(&mut self) {
+    pub(super) fn undo_part(&mut self) {
         let mark = self.session.marks.pop().expect("a part");
         self.session.locked_by = mark.locked_by;
         for (_, new) in self.session.undo_texts.drain(mark.texts..) {

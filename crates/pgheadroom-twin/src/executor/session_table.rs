@@ -4,6 +4,7 @@ use std::ops::{Deref, DerefMut};
 
 use pgheadroom_layout::BlockNumber;
 
+use crate::btree::UniqueCheck;
 use crate::counters::TableXactStatus;
 use crate::executor::changed_rows::ChangedRows;
 use crate::executor::concurrent_changes::ConcurrentChange;
@@ -51,6 +52,8 @@ pub(super) struct SessionTable {
     pub in_line_at: Option<Tid>,
     /// What a statement that waits still has to add to indexes.
     pub entries: Option<Entries>,
+    /// The page on which its last upsert found its row.
+    pub upserted: Option<BlockNumber>,
 }
 
 impl SessionTable {
@@ -121,6 +124,12 @@ impl SessionTables {
         parts.any(|(session, part)| procs.runs_beside(session, part.locked_by))
     }
 
+    /// Whether a session's last upsert has found its row on this page.
+    pub fn has_upserted_at(&self, session: usize, block: BlockNumber) -> bool {
+        let part = self.parts.get(session);
+        part.is_some_and(|part| part.upserted == Some(block))
+    }
+
     /// Where sessions inserted last is forgotten.
     pub fn forget_targets(&mut self) {
         for part in &mut self.parts {
@@ -165,4 +174,6 @@ pub(super) struct Entries {
     pub next: usize,
     /// Whether that one has its values, and only searches for a place anew.
     pub has_values: bool,
+    /// What happens where its key is in a unique index already.
+    pub check: UniqueCheck,
 }

@@ -12,6 +12,7 @@
 use pgheadroom_layout::BlockNumber;
 use pgheadroom_layout::toast::TOAST_TUPLE_THRESHOLD;
 
+use crate::btree::UniqueCheck;
 use crate::executor::change::{page_bytes, writer};
 use crate::executor::concurrent_changes::ConcurrentChange;
 use crate::executor::session_table::Entries;
@@ -85,6 +86,7 @@ impl Table {
             pinned: Some(old.block),
             next: 0,
             has_values: false,
+            check: UniqueCheck::Yes,
         };
         self.insert_entries(entries, assigned, procs, wal)?;
         self.hold_trigger_slot(old.block);

@@ -36,7 +36,9 @@ impl Database {
     ) -> Result<T, StatementError> {
         let xid = match done {
             Err(StatementError::Waits(xid)) => Some(xid),
-            Err(StatementError::Scans | StatementError::OnItsWay) => Some(Xid::INVALID),
+            Err(
+                StatementError::Scans | StatementError::OnItsWay | StatementError::Fetches { .. },
+            ) => Some(Xid::INVALID),
             _ => None,
         };
         if let Some(xid) = xid {
@@ -199,9 +201,12 @@ impl Database {
             }
             Parked::Upsert(table, statement) => {
                 let (index, rows, sets) = conflict.expect("ON CONFLICT");
+                self.begin_upsert((table, index), &rows[rows_done - 1], sets, statement)
+            }
+            Parked::Fetch(table, statement, scanned) => {
+                let (index, rows, sets) = conflict.expect("ON CONFLICT");
                 let values = &rows[rows_done - 1];
-                let done = self.upsert_row(table, index, values, sets, statement);
-                self.park(done, || Parked::Upsert(table, statement))
+                self.go_on_with_upsert((table, index), values, sets, (statement, scanned))
             }
             other => panic!("an INSERT waits, not {other:?}"),
         };

@@ -49,6 +49,11 @@ impl ProcArray {
             || (self.with_more_pins > 0 && self.others.iter().any(|other| has(other)))
     }
 
+    /// Whether the running statement of another backend has found a row on this page.
+    pub(crate) fn has_slot_on(&self, backend: usize, fork: ForkId, block: BlockNumber) -> bool {
+        self.slots[backend] == packed(Some((fork, block)))
+    }
+
     /// The same for a backend that is none of these: the active one's pins count too.
     pub(crate) fn is_pinned_by_any(&self, fork: ForkId, block: BlockNumber) -> bool {
         self.mine.slot == Some((fork, block)) || self.is_pinned(fork, block)

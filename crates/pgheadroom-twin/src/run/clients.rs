@@ -205,7 +205,7 @@ impl Clients {
                 }
                 Ok(None)
             }
-            Turn::Scan(client) => {
+            Turn::Scan(client) | Turn::Arrive(client) => {
                 db.switch_to(SessionId(client));
                 let of = &self.list[client];
                 let done = resume(db, &of.operations[of.position]);
@@ -294,6 +294,15 @@ impl Clients {
             }
             Err(StatementError::Scans) => schedule.scan(client, scanned, waited),
             Err(StatementError::OnItsWay) => schedule.go_to_row(client),
+            Err(StatementError::Fetches { entries, last }) => {
+                let table = operation.table();
+                let is_beside = |&other: &usize| {
+                    let there = |block| db.has_come_to(SessionId(other), table, block);
+                    other != client && schedule.is_at_work(other) && last.is_some_and(there)
+                };
+                let beside = (0..self.list.len()).filter(is_beside).count();
+                schedule.fetch(client, entries, beside);
+            }
             Err(StatementError::Waits(_)) => {
                 schedule.wait(client, begins);
                 expect_deadlock(client, schedule, db);

@@ -11,6 +11,8 @@
 //! One client needs no clock. Times are drawn; only their ratio matters, but for
 //! `deadlock_timeout`, which is a second.
 
+mod arrival;
+
 use crate::executor::Scanned;
 use crate::heap::{Extensions, Processors};
 use crate::pgbench::Prng;
@@ -19,7 +21,7 @@ use crate::run::machine::{Asked, Machine, Shared};
 use crate::run::standing::{Place, StandsStill};
 pub(super) use crate::run::turns::Turn;
 use crate::run::turns::Turns;
-use crate::run::work::{AFTER, BEFORE, REACHES, SENDS, Work, time_to_scan};
+use crate::run::work::{AFTER, BEFORE, SENDS, Work, time_to_scan};
 
 /// Seconds after which a session that waits looks whether it waits for itself.
 ///
@@ -378,20 +380,6 @@ impl Schedule {
             })
     }
 
-    /// The client's statement is on its way to a row, and goes on when it comes there.
-    pub fn go_to_row(&mut self, client: usize) {
-        let time = self.draw_reaches();
-        let lost = self.run_for(time);
-        self.clients[client].went = time;
-        self.push(time + lost, Turn::Scan(client));
-    }
-
-    /// How long after its beginning a statement comes to its row.
-    fn draw_reaches(&mut self) -> f64 {
-        let mean = REACHES * self.machine.of_work();
-        -mean * uniform(&mut self.woken_prng).ln()
-    }
-
     /// The client's statement waits; `begins` says that it has just begun, so that it comes to its
     /// row somewhat later.
     pub fn wait(&mut self, client: usize, begins: bool) {
@@ -443,6 +431,7 @@ impl Schedule {
         if self.is_alone() {
             self.go_on();
         } else {
+            self.clients[client].went = 0.0; // of a statement that has failed
             if let Some(standing) = &mut self.standing {
                 standing.end_transaction(client);
             }

@@ -28,8 +28,10 @@ pub(super) enum Turn {
     Statement(usize),
     /// Begins its next transaction.
     Begin(usize),
-    /// Has read a part of the table that its statement scans.
+    /// Has read a part of the table that its statement scans, or lost its processor on its way.
     Scan(usize),
+    /// Comes to a row with its statement, whose processor it still has.
+    Arrive(usize),
 }
 
 /// When a turn is, and which: its time, what it is, and whose. Times are not negative, whose bits
@@ -80,6 +82,11 @@ impl Turns {
             let (key, wait) = turn.key(time);
             self.others.push(Reverse((key, wait)));
         }
+    }
+
+    /// The turn that a client has next, if it is none of those beside.
+    pub fn of(&self, client: usize) -> Option<Turn> {
+        (self.order[client] < NEVER).then(|| self.turns[client].1)
     }
 
     /// The first turn and its time; `None` when there is none.
@@ -135,7 +142,8 @@ impl Turn {
         | Self::GoOn(client, _)
         | Self::Statement(client)
         | Self::Begin(client)
-        | Self::Scan(client)) = self;
+        | Self::Scan(client)
+        | Self::Arrive(client)) = self;
         client
     }
 
@@ -149,6 +157,7 @@ impl Turn {
             Self::Statement(_) => (4, 0),
             Self::Begin(_) => (5, 0),
             Self::Scan(_) => (6, 0),
+            Self::Arrive(_) => (7, 0),
         };
         ((time.to_bits(), kind, self.client()), wait)
     }
@@ -162,7 +171,8 @@ impl Turn {
             3 => Self::GoOn(client, wait),
             4 => Self::Statement(client),
             5 => Self::Begin(client),
-            _ => Self::Scan(client),
+            6 => Self::Scan(client),
+            _ => Self::Arrive(client),
         }
     }
 }

@@ -7,7 +7,8 @@ use pgheadroom_layout::{
     BlockNumber, Column, ColumnType, HeapFillfactor, OffsetNumber, PgVersion, RowLayout,
 };
 use pgheadroom_twin::btree::{
-    Btree, Definition, Entry, NULL_FIRST, NULL_LAST, Table, TupleSizes, UniqueFetch, check,
+    Btree, Definition, Entry, NULL_FIRST, NULL_LAST, Table, TupleSizes, UniqueCheck, UniqueFetch,
+    check,
 };
 use pgheadroom_twin::heap::{InsertTargetBlock, Mode};
 use pgheadroom_twin::transaction::{SingleSession, Transactions};
@@ -193,8 +194,14 @@ impl<'a> Player<'a> {
             shape,
             tid,
         };
-        tree.insert(entry, unchanged, &mut self.world, &mut self.account)
-            .unwrap();
+        tree.insert(
+            entry,
+            UniqueCheck::Yes,
+            unchanged,
+            &mut self.world,
+            &mut self.account,
+        )
+        .unwrap();
         self.tree = Some(tree);
     }
 
