@@ -64,8 +64,9 @@ pub(super) struct Duplicates {
 impl Btree {
     /// Inserts an entry; whether a look for its key in this unique index found no other.
     ///
-    /// `check` says whether it is inserted if that finds a live one. `index_unchanged` is the executor's hint that an UPDATE left the index's columns alone; what
-    /// it is worth depends on the version (`Behaviour::index_unchanged_hint`).
+    /// `check` says whether it is inserted if that finds a live one. `index_unchanged` is the
+    /// executor's hint that an UPDATE left the index's columns alone; what it is worth depends on
+    /// the version (`Behaviour::index_unchanged_hint`).
     ///
     /// # Errors
     /// [`UniqueViolation`] when another live row has the key; nothing was inserted.
