@@ -516,3 +516,36 @@ fn who_passes_over_a_row_stands_in_no_line() {
     assert!(is_wait(&fixture.add_one(1)));
     assert_eq!(fixture.db.waits_for(third), Some(FIRST));
 }
+
+/// Of several rows at a queue's head those are changed too that another session has replaced since
+/// the snapshot, where one look at a leaf finds all of them (17 on) and where each has its own.
+#[test]
+fn all_rows_of_a_queues_head_are_changed() {
+    for version in ["15.18", "18.4"] {
+        let shape = Shape {
+            version,
+            rows: 20,
+            fillfactor: 100,
+            filler: 64,
+            full_page_writes: false,
+            indexes_abalance: false,
+        };
+        let mut fixture = shape.loaded();
+        let second = fixture.db.open_session();
+        fixture.db.ask_on_arrival();
+        let update = Action::Update(Assignments { columns: &ADD_ONE });
+        assert_eq!(fixture.add_one(2), Ok(1));
+        assert_eq!(fixture.add_one(3), Ok(1));
+        fixture.db.switch_to(second);
+        let done = fixture.db.by_head(fixture.t, &HEAD, 3, &update);
+        assert_eq!(done, Err(StatementError::OnItsWay));
+        fixture.db.switch_to(FIRST);
+        fixture.db.commit();
+        fixture.db.switch_to(second);
+        let done = fixture.db.resume_head(fixture.t, &HEAD, 3, &update);
+        assert_eq!(done, Ok(3), "{version}");
+        fixture.db.commit();
+        let balances = [1, 2, 3, 4].map(|key| fixture.balance(key));
+        assert_eq!(balances, [Some(1), Some(2), Some(2), Some(0)], "{version}");
+    }
+}

@@ -271,8 +271,10 @@ impl Database {
                     Fetched::Found(found) => {
                         slot = Some(found.block);
                         self.procs.note_slot(table.forks.main, found.block);
-                        let still_wanted =
-                            |table: &mut Table, row| table.has_key(index, row, (&[key], &[key]));
+                        // Of a page that is read for several keys each is looked for again.
+                        let still_wanted = |table: &mut Table, row| {
+                            Ok(keys.contains(&table.key_code(index, row)?))
+                        };
                         let by = (&mut self.procs, &mut self.wal, statement);
                         let taken = table.take(found, action, still_wanted, by)?;
                         found_rows += u64::from(taken.is_some());
