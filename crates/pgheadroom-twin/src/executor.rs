@@ -167,9 +167,9 @@ pub enum StatementError {
     /// A sequential scan has read a part of its table: [`Database::resume_scan`] goes on.
     #[error("it reads its table in parts")]
     Scans,
-    /// It is on its way to a row that another session holds, and would not wait for it:
+    /// A queue's statement is on its way to its rows, and waits for none that others hold:
     /// [`Database::resume_head`] goes on when it is there.
-    #[error("it has not come to a row that another session holds")]
+    #[error("it has not come to its rows")]
     OnItsWay,
     /// An upsert has read the entries of its key in an index, and comes to their rows:
     /// [`Database::resume_insert`] goes on when it is there.

@@ -432,6 +432,13 @@ impl Fixture {
         self.db.by_head(self.t, &HEAD, 1, &Action::Delete)
     }
 
+    /// A head's statement that begins and comes to its rows at once.
+    fn head_at_once(&mut self, limit: usize, action: &Action<'_>) -> Result<u64, StatementError> {
+        let begun = self.db.by_head(self.t, &HEAD, limit, action);
+        assert_eq!(begun, Err(StatementError::OnItsWay));
+        self.db.resume_head(self.t, &HEAD, limit, action)
+    }
+
     fn go_on_with_head(&mut self, action: &Action<'_>) -> Result<u64, StatementError> {
         self.db.resume_head(self.t, &HEAD, 1, action)
     }
@@ -445,7 +452,8 @@ fn a_queues_head_is_looked_at_on_arrival() {
     for (ends, gone) in [(Some(true), [1, 2]), (None, [1, 2]), (Some(false), [1, 0])] {
         let (mut fixture, second) = loaded();
         fixture.db.ask_on_arrival();
-        assert_eq!(fixture.delete_head(), Ok(1), "row 1, which nobody holds");
+        let done = fixture.head_at_once(1, &Action::Delete);
+        assert_eq!(done, Ok(1), "row 1, which nobody holds");
         fixture.db.switch_to(second);
         assert_eq!(fixture.delete_head(), Err(StatementError::OnItsWay));
         fixture.db.switch_to(FIRST);
@@ -478,7 +486,7 @@ fn a_queues_head_that_was_updated_meanwhile() {
         let (mut fixture, second) = loaded();
         fixture.db.ask_on_arrival();
         let head = &HEAD;
-        assert_eq!(fixture.db.by_head(fixture.t, head, 1, &update), Ok(1));
+        assert_eq!(fixture.head_at_once(1, &update), Ok(1));
         fixture.db.switch_to(second);
         fixture.db.set_isolation(isolation);
         let done = fixture.db.by_head(fixture.t, head, 1, &update);

@@ -45,11 +45,6 @@ pub struct Head {
 }
 
 impl Table {
-    /// Whether another session has locked or changed the row and has not ended.
-    fn is_taken(&self, tid: Tid, procs: &ProcArray) -> bool {
-        self.holder(tid, LockTupleMode::Update, procs).is_some()
-    }
-
     /// Locks a row that the query has found, or the version that has taken its place since the
     /// statement's snapshot: which one, unless others have it (SKIP LOCKED), or the row is wanted
     /// no more.
@@ -163,8 +158,8 @@ impl Database {
         Ok(end.found)
     }
 
-    /// The query: its rows are locked; the codes of their keys, and where it stopped. If others
-    /// hold one that it comes to, and it `may_stop`, it begins again when it is there.
+    /// The query: its rows are locked; the codes of their keys, and where it stopped. Where it
+    /// `may_stop` it does so at once, with its snapshot, and comes to its rows later.
     fn lock_head(
         &mut self,
         id: TableId,
@@ -172,6 +167,9 @@ impl Database {
         limit: usize,
         (statement, may_stop): (u32, bool),
     ) -> Result<(Vec<i64>, Stopped), StatementError> {
+        if may_stop {
+            return Err(StatementError::OnItsWay);
+        }
         let table = &mut self.tables[id.0];
         let index = table.btree_position(head.index);
         let bound = head.bound.as_slice();
@@ -208,9 +206,6 @@ impl Database {
                     continue;
                 }
                 locked = None;
-                if may_stop && table.is_taken(found, &self.procs) {
-                    return Err(StatementError::OnItsWay);
-                }
                 let (procs, wal) = (&mut self.procs, &mut self.wal);
                 let Some(held) = table.lock_unless_taken(found, (index, head), procs, wal)? else {
                     continue;

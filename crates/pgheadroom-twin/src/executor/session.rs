@@ -39,7 +39,7 @@ pub(super) struct Sessions {
     pub scanned: Scanned,
     /// Whether they stop when that is a part, for others to do something meanwhile.
     pub scan_in_parts: bool,
-    /// Whether queues' heads ask for their rows some time after they have begun.
+    /// Whether queues' heads and upserts come to their rows some time after they have begun.
     pub asks_on_arrival: bool,
 }
 
@@ -83,10 +83,11 @@ impl Database {
         self.sessions.scan_in_parts = true;
     }
 
-    /// A queue's head asks whether others hold a row when it comes there, not when it begins: where
-    /// they hold it then, it stops with [`StatementError::OnItsWay`].
+    /// Queues' heads and upserts come to their rows some time after they have begun, until when
+    /// they stop: with [`StatementError::OnItsWay`] and [`StatementError::Fetches`].
     ///
     /// [`StatementError::OnItsWay`]: crate::executor::StatementError::OnItsWay
+    /// [`StatementError::Fetches`]: crate::executor::StatementError::Fetches
     pub const fn ask_on_arrival(&mut self) {
         self.sessions.asks_on_arrival = true;
     }
