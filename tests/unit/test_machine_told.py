@@ -120,10 +120,13 @@ def test_a_proof_that_measured_nothing_takes_no_other_servers_machine(
     first = SimpleNamespace(worked_each=2.0, pauses_each=0.0)
     given = given_by_clients(cell, run, first)  # type: ignore[arg-type]
     assert (given.machine, given.processors) == (MachineTimes(), 2)
+    begun = 1200 if rate else None
+    assert given.operations == begun, "a rate that was kept or not"
     plan = RunPlan(cells=[cell], version=PgVersion.parse("16.14"), given=[given])
     for seed in range(2):
-        run_json = json.loads(plan.piece(0, seed).profile_json)["run"]
-        assert run_json["machine"] == {"processors": 2}
+        piece = plan.piece(0, seed)
+        assert piece.transactions == begun
+        assert json.loads(piece.profile_json)["run"]["machine"] == {"processors": 2}
     said = told(0, profile, given, SimpleNamespace(duration_s=1.0))  # type: ignore[arg-type]
     assert "of another server" in str(said["cells[0].machine"])
     assert said["cells[0].processors"] == 2

@@ -64,6 +64,18 @@ impl Table {
         Self { db, t, second }
     }
 
+    /// The same with row 1, whose upsert by the first session has read the index; the second one
+    /// is active.
+    fn with_upsert(indexes_v: bool) -> (Self, Operation) {
+        let mut table = Self::new(indexes_v);
+        table.insert();
+        table.db.commit();
+        let upsert = table.upsert();
+        assert_eq!(perform(&mut table.db, &upsert), fetches(1));
+        table.db.switch_to(table.second);
+        (table, upsert)
+    }
+
     fn values(k: i64, v: i64) -> [Value; 3] {
         [k.into(), v.into(), Value::Text(Text::padded(b' ', 100))]
     }
@@ -164,12 +176,7 @@ fn an_upsert_that_comes_too_late_kills_its_row() {
 #[test]
 fn only_a_version_with_an_entry_of_its_own_is_missed() {
     for indexes_v in [true, false] {
-        let mut table = Table::new(indexes_v);
-        table.insert();
-        table.db.commit();
-        let upsert = table.upsert();
-        assert_eq!(perform(&mut table.db, &upsert), fetches(1));
-        table.db.switch_to(table.second);
+        let (mut table, upsert) = Table::with_upsert(indexes_v);
         table.update();
         table.db.commit();
         table.db.switch_to(FIRST);
@@ -196,12 +203,7 @@ fn only_a_version_with_an_entry_of_its_own_is_missed() {
 #[test]
 fn an_upsert_waits_for_who_has_the_row_and_begins_again() {
     for (commits, v) in [(true, 2), (false, 1)] {
-        let mut table = Table::new(true);
-        table.insert();
-        table.db.commit();
-        let upsert = table.upsert();
-        assert_eq!(perform(&mut table.db, &upsert), fetches(1));
-        table.db.switch_to(table.second);
+        let (mut table, upsert) = Table::with_upsert(true);
         table.update();
         table.db.switch_to(FIRST);
         assert!(matches!(

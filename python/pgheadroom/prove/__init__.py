@@ -146,7 +146,8 @@ def prove(
     The twin goes first, so that what it cannot play ends at once and not after a long run; where
     it has to be told about the server's run, it first plays a run of a few transactions. Of several
     clients it is told how long their sessions took, how often one stood still and how each came on,
-    and first plays two runs without, which also tell of what transactions consist.
+    and first plays two runs without, which also tell of what transactions consist. Of a run by
+    duration it is told how many transactions were begun, at a rate too.
 
     Args:
         profile: The profile.

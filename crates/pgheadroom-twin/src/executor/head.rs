@@ -98,8 +98,12 @@ impl Database {
         action: &Action<'_>,
     ) -> Result<u64, StatementError> {
         let statement = self.begin_statement_on(id);
-        let may_stop = self.sessions.asks_on_arrival;
-        self.change_head(id, head, limit, action, (statement, may_stop))
+        if self.sessions.asks_on_arrival {
+            return self.park(Err(StatementError::OnItsWay), || {
+                Parked::HeadQuery(statement)
+            });
+        }
+        self.change_head(id, head, limit, action, statement)
     }
 
     /// The active session's statement goes on, with the same arguments: how many rows it found.
@@ -117,7 +121,7 @@ impl Database {
         action: &Action<'_>,
     ) -> Result<u64, StatementError> {
         if let Some(statement) = self.unpark_head_query() {
-            self.change_head(id, head, limit, action, (statement, false))
+            self.change_head(id, head, limit, action, statement)
         } else {
             self.resume_scan(action, |_| unreachable!("it has its rows"))
         }
@@ -129,10 +133,9 @@ impl Database {
         head: &Head,
         limit: usize,
         action: &Action<'_>,
-        (statement, may_stop): (u32, bool),
+        statement: u32,
     ) -> Result<u64, StatementError> {
-        let locked = self.lock_head(id, head, limit, (statement, may_stop));
-        let (mut keys, stopped) = self.park(locked, || Parked::HeadQuery(statement))?;
+        let (mut keys, stopped) = self.lock_head(id, head, limit, statement)?;
         keys.sort_unstable();
         let found = self.change_rows(id, head, &keys, action, statement);
         let found = found.map_err(|error| match error {
@@ -158,18 +161,14 @@ impl Database {
         Ok(end.found)
     }
 
-    /// The query: its rows are locked; the codes of their keys, and where it stopped. Where it
-    /// `may_stop` it does so at once, with its snapshot, and comes to its rows later.
+    /// The query: its rows are locked; the codes of their keys, and where it stopped.
     fn lock_head(
         &mut self,
         id: TableId,
         head: &Head,
         limit: usize,
-        (statement, may_stop): (u32, bool),
+        statement: u32,
     ) -> Result<(Vec<i64>, Stopped), StatementError> {
-        if may_stop {
-            return Err(StatementError::OnItsWay);
-        }
         let table = &mut self.tables[id.0];
         let index = table.btree_position(head.index);
         let bound = head.bound.as_slice();

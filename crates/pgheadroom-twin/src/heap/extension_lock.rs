@@ -297,7 +297,8 @@ impl ExtensionLock {
     pub fn count_in(&mut self, next_page: u32, of: &Extensions) -> u32 {
         let mut more = 0;
         for one in &mut self.requests {
-            if one.counts_until > of.moment && one.known.len() < MAX_KNOWN_PAGES {
+            let sees = one.session != of.session && one.counts_until > of.moment;
+            if sees && one.known.len() < MAX_KNOWN_PAGES {
                 one.known.push(next_page + more);
                 one.told_at = one.told_at.or(Some(one.release));
                 more += 1;
@@ -315,8 +316,11 @@ impl ExtensionLock {
     /// The session wants to note in the map that a page is full. It asks for the lock to make the
     /// map if there is none yet, and finds it made if others have asked before; whether it did.
     pub fn wait_for_map(&mut self, pages_before: u32, is_made: bool, of: &mut Extensions) -> bool {
-        if is_made && self.map_there_at <= of.moment {
-            self.map_there_at = 0.0;
+        if is_made && self.map_there_at <= of.now {
+            // For this statement, which may have waited for it before, or for all.
+            if self.map_there_at <= of.moment {
+                self.map_there_at = 0.0;
+            }
             return false;
         }
         let behind = self.requests.back().map(|last| last.release);

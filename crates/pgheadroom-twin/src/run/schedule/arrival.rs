@@ -1,12 +1,12 @@
-//! When a statement comes to a row for which it does not wait: a queue's head to one that others
-//! hold, an upsert to those of the entries that it has read.
+//! When a statement comes to its rows that has begun before: a queue's to those at the head, an
+//! upsert to those of the entries that it has read.
 
 use crate::run::schedule::{Schedule, uniform};
 use crate::run::turns::Turn;
 use crate::run::work::{FETCHES, FETCHES_ENTRY, LOCKS_PAGE, REACHES};
 
 impl Schedule {
-    /// The client's statement is on its way to a row, and goes on when it comes there.
+    /// The client's statement is on its way to its rows, and goes on when it comes there.
     pub fn go_to_row(&mut self, client: usize) {
         let time = self.draw_reaches();
         self.clients[client].went = time;
